@@ -1,0 +1,69 @@
+// Package land writes one chunk of a run in one transaction: new columns, rows, dead letters, counters and the cursor
+// commit together or not at all.
+//
+// It decides nothing about Kafka and nothing about JSON: a [Chunk] comes in finished. **The cursor moves only by
+// compare-and-set on the position the chunk was read from and on the run's fence**, so a sidecar that lost its lease,
+// slept, or does not know whether its last commit went through can write nothing twice and nothing out of order.
+package land
+
+import (
+	"github.com/google/uuid"
+
+	"highwater/sql/table"
+)
+
+// Chunk is a value: everything that must commit together is in it, nothing else is.
+//
+// Its invariant, checked by [Chunk.Check]: for every partition, To − From = rows + letters + filtered + tombstones
+// applied + no_record.
+type Chunk struct {
+	ID       uuid.UUID
+	Advances []Advance // in partition order, at least one
+	Alters   []table.Alter
+	Columns  []string // payload columns of Rows' text, by name, in the order of the text
+	Rows     []Row    // in the order read
+	Letters  []Letter
+	Bytes    int // bytes of values, for the budget
+}
+
+// Advance moves one partition's cursor from From to To and says what lay between.
+type Advance struct {
+	Partition  int32
+	From, To   int64
+	Epoch      int32 // leader epoch to store, -1 when unknown
+	Filtered   int64
+	Tombstones int64 // applied
+	NoRecord   int64 // offsets that hold no readable record
+}
+
+// Row is one table row ready for COPY. Duplicates within the chunk are still in it.
+type Row struct {
+	Hash      string // text of _row_hash
+	Partition int32
+	Offset    int64
+	Text      []byte // COPY text of the payload columns: tab before each value, no newline
+	Raw       Source // for the dead letter it becomes if the database refuses it
+}
+
+// Source is the message a row or letter came from; its slices alias the fetched buffer.
+type Source struct {
+	Key, Value []byte
+	Headers    []Header
+}
+
+// Header is one message header.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Letter is one message that could not be landed.
+type Letter struct {
+	Partition int32
+	Offset    int64
+	Reason    string // MalformedSource, TypeConflict, TooLarge, Refused
+	Message   string // why, without coordinates; printable
+	SQLState  string // only for Refused
+	Raw       Source
+	Tombstone bool
+}

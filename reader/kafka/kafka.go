@@ -1,0 +1,86 @@
+// Package kafka reads one topic of a Kafka cluster between two known offsets a partition, and proves that it did.
+//
+// It keeps no position, joins no group and writes nothing to the broker: no commit, no topic creation. Where a run
+// begins and ends is decided by package plan; what the bytes mean by package decode.
+//
+// Types to know: [Options] describe the connection, [Client] asks and reads, [Batch] is a stretch of one partition's
+// log. **A batch covers its half-open range completely: every offset in it is one of its records, or holds none that
+// this isolation level may see.** Reading is by raw fetch requests (KIP-516, KIP-320), because a consumer that hands out
+// only records cannot say whether the rest of a log is empty.
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Options describe one connection. Durations and byte limits of zero mean the package's defaults.
+type Options struct {
+	Brokers         []string // host:port
+	ClientID        string
+	Topic           string
+	ReadCommitted   bool
+	PollTimeout     time.Duration // silence after which an end is to be proved
+	StallTimeout    time.Duration // silence after which a partition is given up as not proved
+	MetadataTimeout time.Duration // the one wait for a broker that does not answer; at most 45 s
+	MaxMessageBytes int           // values above it are handed on without bytes, Record.TooLarge set
+	FetchBytes      int32         // most bytes of one fetch response
+	BufferBytes     int64         // most bytes read ahead of the receiver
+	SASL            *SASL         // nil: no handshake
+	TLS             *tls.Config   // nil: plaintext
+	Dial            func(ctx context.Context, network, host string) (net.Conn, error)
+	Logger          *slog.Logger
+}
+
+// SASL holds resolved credentials; they are never logged and never part of an error.
+type SASL struct {
+	Mechanism string // PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Username  string
+	Password  string
+}
+
+// Record is one message. Value nil is a tombstone; an empty value is not nil.
+type Record struct {
+	Offset    int64
+	Timestamp int64 // milliseconds since 1970, -1 when the broker has none
+	Key       []byte
+	Value     []byte
+	Headers   []Header
+	TooLarge  int // bytes of a value above MaxMessageBytes, which is then not handed on; else 0
+}
+
+// Header is one of a record's headers, in the record's order, repeats kept.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Batch is the stretch [From, Next) of one partition: its records in offset order, and nothing else readable in it.
+type Batch struct {
+	Partition int32
+	From      int64
+	Next      int64
+	Epoch     int32 // leader epoch of the last batch in the stretch, -1 when unknown
+	Records   []Record
+	Bytes     int  // sum of key and value lengths
+	Proved    bool // reached Next by proof of emptiness, not by a record at Next-1
+}
+
+// Error is what ends a run on the reader's side. Code is out of the closed list of spec 1.3.
+type Error struct {
+	Code      string
+	Partition int32 // -1 when it concerns no single partition
+	Offset    int64 // -1 when it concerns no offset
+	Message   string
+	Hint      string
+	Retryable bool
+	Err       error // the cause, may be nil
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
