@@ -1,2 +1,3 @@
--- What the metrics endpoint shows, a row a connector.
-SELECT c.name, COALESCE(c.lag, 0), c.open_dead_letters FROM connector.connectors AS c ORDER BY c.name
+-- What the metrics endpoint shows of all connectors together: messages behind the measured heads, dead letters open.
+SELECT COALESCE((SELECT sum(l.lag) FROM connector.lag AS l), 0)::bigint,
+       (SELECT count(*) FROM connector._dlq AS d WHERE d.status = 'open')

@@ -180,22 +180,16 @@ func (s *Store) Heartbeat(ctx context.Context, conn *pgx.Conn, host, version str
 	return acts, nil
 }
 
-// Gauge is one connector's figures for the metrics endpoint: lag in messages, dead letters that are open.
-type Gauge struct {
-	Connector   string
+// Gauges are figures over all connectors: messages behind the heads as last measured, and dead letters that are open.
+type Gauges struct {
 	Lag         int64
 	DeadLetters int64
 }
 
-// Gauges reads the figures of every connector, in the order of their names.
-func (s *Store) Gauges(ctx context.Context) ([]Gauge, error) {
-	rows, err := s.pool.Query(ctx, stmt.Gauges)
-	if err != nil {
-		return nil, fmt.Errorf("reading gauges: %w", err)
-	}
-	g, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Gauge])
-	if err != nil {
-		return nil, fmt.Errorf("reading gauges: %w", err)
+// Gauges reads the figures of the metrics endpoint.
+func (s *Store) Gauges(ctx context.Context) (g Gauges, err error) {
+	if err := s.pool.QueryRow(ctx, stmt.Gauges).Scan(&g.Lag, &g.DeadLetters); err != nil {
+		return Gauges{}, fmt.Errorf("reading gauges: %w", err)
 	}
 	return g, nil
 }
