@@ -7,6 +7,11 @@
 package land
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
 	"github.com/google/uuid"
 
 	"highwater/sql/table"
@@ -38,7 +43,7 @@ type Advance struct {
 
 // Row is one table row ready for COPY. Duplicates within the chunk are still in it.
 type Row struct {
-	Hash      string // text of _row_hash
+	Hash      string // text of _row_hash; only characters that COPY's text format leaves alone
 	Partition int32
 	Offset    int64
 	Text      []byte // COPY text of the payload columns: tab before each value, no newline
@@ -66,4 +71,52 @@ type Letter struct {
 	SQLState  string // only for Refused
 	Raw       Source
 	Tombstone bool
+}
+
+// Check tells the first way in which the chunk breaks its invariant, nil when it holds. A chunk that breaks it is a fault
+// of the program and must not be landed: its counters would be untrue.
+func (c *Chunk) Check() error {
+	if len(c.Advances) == 0 {
+		return errors.New("a chunk moves no partition")
+	}
+	covered := make([]int64, len(c.Advances))
+	for i, a := range c.Advances {
+		if i > 0 && c.Advances[i-1].Partition >= a.Partition {
+			return fmt.Errorf("a chunk's advances are out of order at partition %d", a.Partition)
+		}
+		covered[i] = a.Filtered + a.Tombstones + a.NoRecord
+	}
+	for _, r := range c.Rows {
+		if !c.cover(covered, r.Partition, r.Offset) {
+			return fmt.Errorf("a chunk's row at partition %d offset %d lies outside its advances", r.Partition, r.Offset)
+		}
+	}
+	for _, l := range c.Letters {
+		if !c.cover(covered, l.Partition, l.Offset) {
+			return fmt.Errorf("a chunk's dead letter at partition %d offset %d lies outside its advances", l.Partition, l.Offset)
+		}
+	}
+	for i, a := range c.Advances {
+		if a.To-a.From != covered[i] {
+			return fmt.Errorf("a chunk accounts for %d of partition %d's %d offsets [%d,%d)", covered[i], a.Partition, a.To-a.From, a.From, a.To)
+		}
+	}
+	return nil
+}
+
+func (c *Chunk) cover(covered []int64, partition int32, offset int64) bool {
+	i, ok := c.advance(partition)
+	if !ok || offset < c.Advances[i].From || offset >= c.Advances[i].To {
+		return false
+	}
+	covered[i]++
+	return true
+}
+
+// advance finds a partition's place in Advances.
+func (c *Chunk) advance(partition int32) (int, bool) {
+	if len(c.Advances) == 1 { // the common case, asked for every row
+		return 0, c.Advances[0].Partition == partition
+	}
+	return slices.BinarySearchFunc(c.Advances, partition, func(a Advance, p int32) int { return cmp.Compare(a.Partition, p) })
 }
