@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"highwater/reader/kafka"
 	"highwater/sql/table"
 )
 
@@ -25,10 +26,14 @@ type Chunk struct {
 	ID       uuid.UUID
 	Advances []Advance // in partition order, at least one
 	Alters   []table.Alter
-	Columns  []string // payload columns of Rows' text, by name, in the order of the text
-	Rows     []Row    // in the order read
+	// Columns are the payload columns of the rows' text, by name and in the order of the text: one list for each
+	// [Row.Group]. There is one group, unless some rows lack a column that has a default: those leave it out of their
+	// COPY, so that the default applies. A list may be empty. A table that does not exist is made if there are Rows.
+	Columns  [][]string
+	Rows     []Row // in the order read, whatever their group
 	Letters  []Letter
-	Bytes    int // bytes of values, for the budget
+	Findings []Finding // for connector.log, once the chunk has committed
+	Bytes    int       // bytes of values, for the budget
 }
 
 // Advance moves one partition's cursor from From to To and says what lay between.
@@ -41,10 +46,17 @@ type Advance struct {
 	NoRecord   int64 // offsets that hold no readable record
 }
 
+// Finding is a sentence that a run says once.
+type Finding struct {
+	Warn    bool // else INFO
+	Message string
+}
+
 // Row is one table row ready for COPY. Duplicates within the chunk are still in it.
 type Row struct {
 	Hash      string // text of _row_hash; only characters that COPY's text format leaves alone
 	Partition int32
+	Group     int32 // index into Chunk.Columns
 	Offset    int64
 	Text      []byte // COPY text of the payload columns: tab before each value, no newline
 	Raw       Source // for the dead letter it becomes if the database refuses it
@@ -56,11 +68,8 @@ type Source struct {
 	Headers    []Header
 }
 
-// Header is one message header.
-type Header struct {
-	Key   string
-	Value []byte
-}
+// Header is one message header, as the reader hands it on.
+type Header = kafka.Header
 
 // Letter is one message that could not be landed.
 type Letter struct {
@@ -87,6 +96,9 @@ func (c *Chunk) Check() error {
 		covered[i] = a.Filtered + a.Tombstones + a.NoRecord
 	}
 	for _, r := range c.Rows {
+		if r.Group < 0 || int(r.Group) >= len(c.Columns) {
+			return fmt.Errorf("a chunk's row at partition %d offset %d is of column group %d, there are %d", r.Partition, r.Offset, r.Group, len(c.Columns))
+		}
 		if !c.cover(covered, r.Partition, r.Offset) {
 			return fmt.Errorf("a chunk's row at partition %d offset %d lies outside its advances", r.Partition, r.Offset)
 		}
