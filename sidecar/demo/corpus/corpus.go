@@ -88,7 +88,8 @@ var compactConfig = map[string]string{
 	"segment.ms":                "315360000000", // the active segment is never cleaned
 }
 
-// Find gives the topic of that name; for a name that is none of the eleven, one that holds nothing and is fed partners.
+// Find gives the topic of that name; for a name that is none of the eleven, one that holds nothing, is fed partners and
+// whose Partitions the caller fills in.
 func Find(name string) Topic {
 	for _, t := range Topics() {
 		if t.Name == name {
@@ -99,7 +100,13 @@ func Find(name string) Topic {
 }
 
 // Message computes message i, from 0. i may be Count or more: that is what feeding the topic further produces.
-func (t Topic) Message(i int) Message { return t.make(i) }
+func (t Topic) Message(i int) Message {
+	m := t.make(i)
+	if t.Partitions > 1 {
+		m.Partition = partitionOf(m.Key, t.Partitions)
+	}
+	return m
+}
 
 // Digest is the SHA-256 over the partitions, keys and values of all messages in their order.
 func (t Topic) Digest() [sha256.Size]byte {

@@ -86,7 +86,6 @@ func order(i int) Message {
 	cents := centsFirst + centsStep*i%centsMod
 	at := epoch.Add(time.Duration(i) * time.Minute)
 	m := Message{Key: f.key(), At: at}
-	m.Partition = partitionOf(m.Key, OrderPartitions)
 	m.Value = fmt.Appendf(nil, `{"order_id":%d,"partner_id":%d,"article":"%s","quantity":%d,"amount":%d.%02d,"currency":"EUR","ordered_at":"%s"}`,
 		firstOrder+i, f.id, articles[i%len(articles)], 1+i%12, cents/100, cents%100, at.Format(time.RFC3339))
 	return m
