@@ -20,7 +20,7 @@ CREATE TABLE connector._endpoint (
     lease_run       uuid,
     lease_sidecar   text,
     lease_until     timestamptz
-);
+) WITH (fillfactor = 50);
 COMMENT ON TABLE connector._endpoint IS 'One row a connector: the identity of what it reads, and the lease of the run that is writing (fence, holder, expiry by the database clock).';
 
 CREATE TABLE connector._cursor (
@@ -58,6 +58,7 @@ CREATE TABLE connector._run (
     filtered           bigint NOT NULL DEFAULT 0,
     tombstones_applied bigint NOT NULL DEFAULT 0,
     chunks             integer NOT NULL DEFAULT 0,
+    poison_chunks      integer NOT NULL DEFAULT 0,
     scheduled_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     started_at         timestamptz,
     ended_at           timestamptz,
