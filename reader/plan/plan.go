@@ -3,6 +3,7 @@
 //
 // It is arithmetic only: it asks no broker and no database. What the broker said comes in as [Ends], what the
 // database holds as [Stored]; out come spans, findings to log, or a refusal that ends the run before a record is read.
+// [Decide] is the only way in.
 //
 // **A target is measured once and never moves.** Offsets are Kafka's: a next offset is the first one not yet read,
 // and every range is half-open.
@@ -56,7 +57,7 @@ type Ends struct {
 // Input is all that [Decide] looks at.
 type Input struct {
 	Connector     string
-	Stored        []Stored // in partition order; empty: never read
+	Stored        []Stored // in partition order; empty: never read, or a time was sought
 	StoredID      Identity // what the positions belong to; zero when never read
 	BrokerID      Identity // what answered
 	Ends          []Ends   // in partition order, one for every partition of the topic
@@ -86,6 +87,7 @@ type Plan struct {
 	Spans    []Span
 	Findings []Finding
 	Lost     []string // one sentence for each lost range, for the message of a Partial run
+	Expired  []string // one sentence for each partition whose oldest offsets left before it was ever read (expired_before_first_read)
 }
 
 // Refusal ends a run before a record is read.
