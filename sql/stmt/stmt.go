@@ -2,7 +2,10 @@
 // database so that a drift between the two fails in seconds.
 package stmt
 
-import _ "embed" // the statements are files
+import (
+	_ "embed" // the statements are files
+	"maps"
+)
 
 // The statements; parameters and results are described in each file's first line.
 var (
@@ -30,8 +33,10 @@ var (
 
 // All gives every statement by its file's name, for the test that prepares them.
 func All() map[string]string {
-	return map[string]string{
+	all := map[string]string{
 		"claim": Claim, "heartbeat": Heartbeat, "requeue_orphans": RequeueOrphans, "release": Release, "save_plan": SavePlan,
 		"end_run": EndRun, "say": Say, "positions": Positions, "planned": Planned, "gauges": Gauges,
 	}
+	maps.Copy(all, landing())
+	return all
 }

@@ -11,7 +11,7 @@ import (
 const (
 	Fits      Fit = iota // as it is
 	Widens               // once the column is numeric; see [Wider]
-	Conflicts            // not at all: the manifest's type_change says what happens
+	Conflicts            // not at all: the manifest's type_change says what happens, unless the column is Frozen
 )
 
 // Fit is the answer of [Column.Fit].
@@ -35,14 +35,14 @@ func (c *Column) Fit(kind Kind, text []byte) Fit {
 	case Text, JSONB:
 		return Fits
 	case BigInt:
-		return pick(kind == Int, kind == Number)
+		return pick(kind == Int, kind == Number && c.Frozen == "")
 	case Boolean:
 		return pick(kind == Bool, false)
 	case Numeric:
 		return pick(kind == Int || kind == Number, false)
 	case Money:
 		number := kind == Int || kind == Number
-		return pick(number && extentOf(text).within(18, 4), number)
+		return pick(number && extentOf(text).within(18, 4), number && c.Frozen == "")
 	case Decimal:
 		return pick((kind == String || kind == Int || kind == Number) && c.holds(text), false)
 	default:

@@ -18,6 +18,7 @@ type Shape struct {
 	hashIndex  string // name of the unique index on _row_hash
 	keyIndex   string // name of the primary key's index, empty when there is none on id
 	sequence   uint32 // OID of the sequence behind id
+	full       string // why no column can be added, empty where that is for the counts to say
 	byName     map[string]int
 }
 
@@ -30,6 +31,8 @@ type Column struct {
 	HasDefault bool
 	Generated  bool // GENERATED ALWAYS AS (…) STORED: takes no value
 	Identity   bool
+	// Frozen is why the column's type cannot be changed now, for a dead letter; empty where it can. See [Shape.Refusing].
+	Frozen string
 
 	base             string // SQL type under a domain, else SQLType
 	precision, scale int    // of Decimal
@@ -66,6 +69,9 @@ func (s *Shape) Column(name string) (*Column, bool) {
 func (s *Shape) Room() (n int, why string) {
 	live, ever := len(System), len(System)
 	if s != nil {
+		if s.full != "" {
+			return 0, s.full
+		}
 		live, ever = len(s.Columns), s.attributes
 	}
 	if n = min(MaxColumns-live, maxAttributes-ever); n > 0 {
@@ -100,6 +106,24 @@ func (s *Shape) With(alters []Alter) *Shape {
 			next.byName[a.Column] = len(next.Columns)
 			next.Columns = append(next.Columns, c)
 			next.attributes++
+		}
+	}
+	return &next
+}
+
+// Refusing gives the shape with what the server would not do marked: a column that was not to be widened is Frozen, and a
+// column that was not to be added leaves no Room, so that the same chunk built again holds dead letters instead.
+func (s *Shape) Refusing(refused []*Refused) *Shape {
+	if s == nil || len(refused) == 0 {
+		return s
+	}
+	next := *s
+	next.Columns = slices.Clone(s.Columns)
+	for _, r := range refused {
+		if !r.Alter.Widen {
+			next.full = r.Message
+		} else if i, ok := next.byName[r.Alter.Column]; ok {
+			next.Columns[i].Frozen = r.Message
 		}
 	}
 	return &next
