@@ -7,9 +7,8 @@ import (
 
 // Limits of what a run says about its partitions: a topic may have 10,000 of them, a log line is read by a person.
 const (
-	saidPerKind   = 20  // findings of one kind in the log
-	namedInAnswer = 3   // partitions named in a refusal
-	targetsListed = 100 // targets in the line that lists them
+	saidPerKind   = 20 // findings of one kind in the log
+	namedInAnswer = 3  // partitions named in a refusal
 )
 
 // Codes out of the closed list of spec 1.3.
@@ -44,7 +43,6 @@ func Decide(in Input) (Plan, *Refusal) {
 	if r := d.refusal(); r != nil {
 		return Plan{}, r
 	}
-	d.sayTargets()
 	return d.plan(), nil
 }
 
@@ -96,24 +94,6 @@ func (d *decision) plan() Plan {
 	p.Findings = append(p.Findings, d.open.said()...)
 	p.Findings = append(p.Findings, d.rest...)
 	return p
-}
-
-// sayTargets lists where the run will end, once, so that a log shows it without a query.
-func (d *decision) sayTargets() {
-	var b strings.Builder
-	b.WriteString("target: partition offsets [")
-	for i, s := range d.spans {
-		if i == targetsListed {
-			fmt.Fprintf(&b, ", … and %d more", len(d.spans)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%d: %d", s.Partition, s.Target)
-	}
-	b.WriteString("]")
-	d.rest = append(d.rest, Finding{Message: b.String()})
 }
 
 // refusal joins the partitions' refusals of the gravest kind: those that say "another log" before those that say "gone".
