@@ -66,7 +66,8 @@ type Claim struct {
 	Topic          string    // likewise
 	TopicID        uuid.UUID // likewise; zero where the broker has no topic ids
 	SeekTo         *time.Time
-	Planned        bool // the run has targets already: it is being taken over
+	PoisonChunks   int32 // chunks in a row, before this moment, without one good message
+	Planned        bool  // the run has targets already: it is being taken over
 	TableMade      bool
 }
 
@@ -75,7 +76,7 @@ func (s *Store) Claim(ctx context.Context, runID uuid.UUID) (Claim, error) {
 	c := Claim{RunID: runID}
 	var r claimRow
 	err := s.pool.QueryRow(ctx, stmt.Claim, runID, s.sidecar, LeaseTTL).Scan(&c.Outcome, &r.connectorID, &r.connector, &r.tenant, &r.table,
-		&r.spec, &r.mapping, &r.fence, &r.cluster, &r.topic, &r.topicID, &c.SeekTo, &r.planned, &r.made)
+		&r.spec, &r.mapping, &r.fence, &r.cluster, &r.topic, &r.topicID, &c.SeekTo, &r.poison, &r.planned, &r.made)
 	if err != nil {
 		return Claim{}, fmt.Errorf("taking the lease of run %s: %w", runID, err)
 	}
@@ -89,7 +90,7 @@ type claimRow struct {
 	connector, table     *string
 	cluster, topic       *string
 	tenant, fence        *int64
-	mapping              *int32
+	mapping, poison      *int32
 	spec                 []byte
 	planned, made        *bool
 }
@@ -98,7 +99,7 @@ func (r claimRow) into(c *Claim) {
 	c.ConnectorID, c.TopicID = deref(r.connectorID), deref(r.topicID)
 	c.Connector, c.TableName = deref(r.connector), deref(r.table)
 	c.ClusterID, c.Topic = deref(r.cluster), deref(r.topic)
-	c.TenantID, c.Fence, c.MappingVersion = deref(r.tenant), deref(r.fence), deref(r.mapping)
+	c.TenantID, c.Fence, c.MappingVersion, c.PoisonChunks = deref(r.tenant), deref(r.fence), deref(r.mapping), deref(r.poison)
 	c.Planned, c.TableMade = deref(r.planned), deref(r.made)
 	c.Spec = r.spec
 }
