@@ -63,7 +63,7 @@ func (b *Broker) Stop() { b.cluster.Close() }
 
 // refuse answers every request of a kind by itself.
 func refuse(c *kfake.Cluster, answer func(kmsg.Request) kmsg.Response) func(kmsg.Request) (kmsg.Response, error, bool) {
-	return func(r kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // the signature is kfake's
+	return func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		return answer(r), nil, true
 	}

@@ -126,7 +126,7 @@ func NewDigest() Digest { return Digest{sum: sha256.New()} }
 // Add takes the next message: its partition, key and value, each with its length, so that no two contents run together
 // alike. The timestamp is left out, because what feeding adds is stamped when it is sent.
 func (d Digest) Add(m Message) {
-	b := binary.BigEndian.AppendUint32(nil, uint32(m.Partition)) //nolint:gosec // partitions are 0 to 5
+	b := binary.BigEndian.AppendUint32(nil, uint32(m.Partition))
 	for _, part := range [][]byte{m.Key, m.Value} {
 		if part == nil {
 			b = append(b, 0)
@@ -147,5 +147,5 @@ func (d Digest) Sum() (out [sha256.Size]byte) {
 // partitionOf places a key as producers built on librdkafka do by default (CRC-32 of the key), which most scripts are.
 // The Java client and franz-go use murmur2 and would spread the same keys otherwise.
 func partitionOf(key []byte, partitions int32) int32 {
-	return int32(crc32.ChecksumIEEE(key) % uint32(partitions)) //nolint:gosec // partitions is positive and small
+	return int32(crc32.ChecksumIEEE(key) % uint32(partitions))
 }

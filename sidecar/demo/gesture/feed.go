@@ -53,7 +53,7 @@ func Feed(ctx context.Context, o FeedOptions) (Fed, error) {
 	}
 	defer client.Close()
 	topic := corpus.Find(o.Topic)
-	topic.Partitions = int32(len(ends[o.Topic])) //nolint:gosec // a broker's partitions fit
+	topic.Partitions = int32(len(ends[o.Topic]))
 	if o.From == 0 {
 		ends.Each(func(e kadm.ListedOffset) { o.From += int(e.Offset) })
 	}

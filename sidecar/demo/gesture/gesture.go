@@ -83,7 +83,7 @@ func parse(fs *flag.FlagSet, args []string) error {
 func open(ctx context.Context, brokers, topic string) (*kgo.Client, *kadm.Client, kadm.ListedOffsets, error) {
 	client, err := corpus.Connect(brokers)
 	if err != nil {
-		return nil, nil, nil, err //nolint:wrapcheck // names the brokers
+		return nil, nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()

@@ -20,8 +20,8 @@ package manifests
 
 import (
 	"embed"
-	"fmt"
-	"io/fs"
+	"slices"
+	"sync"
 
 	"highwater/sidecar/demo/gesture"
 )
@@ -36,6 +36,7 @@ type Manifest struct {
 	SQL    string // the whole text
 	Steps  []Step
 	Expect []Expectation
+	Err    error // why the file cannot be read, nil in a sound program
 }
 
 // Step is one thing that a file does. Exactly one of its fields is set.
@@ -77,26 +78,24 @@ type Test struct {
 	Text     string
 }
 
-var all = load(files)
+var all = sync.OnceValue(func() []Manifest { return load(files) })
 
 // All lists the manifests in the order of their files' names.
-func All() []Manifest { return append([]Manifest(nil), all...) }
+func All() []Manifest { return slices.Clone(all()) }
 
-// load parses every file. The files are part of the program, so one that cannot be read stops it at once, and in any test.
-func load(from fs.FS) []Manifest {
-	names, err := fs.Glob(from, "*.sql")
+// load parses every file. One that cannot be read bears its error, and fails every check of it.
+func load(from embed.FS) []Manifest {
+	entries, err := from.ReadDir(".")
 	if err != nil {
-		panic(err)
+		return []Manifest{{File: ".", Err: err}}
 	}
-	out := make([]Manifest, len(names))
-	for i, name := range names {
-		text, err := fs.ReadFile(from, name)
+	out := make([]Manifest, len(entries))
+	for i, entry := range entries {
+		text, err := from.ReadFile(entry.Name())
 		if err == nil {
-			out[i], err = Parse(name, string(text))
+			out[i], err = Parse(entry.Name(), string(text))
 		}
-		if err != nil {
-			panic(fmt.Sprintf("demo manifest %s: %v", name, err))
-		}
+		out[i].File, out[i].Err = entry.Name(), err
 	}
 	return out
 }

@@ -31,8 +31,8 @@ func TestTheFifteenFilesAreThere(t *testing.T) {
 		t.Errorf("%d files, want %d", len(All()), len(want))
 	}
 	for _, m := range All() {
-		if want[m.File] != m.Name {
-			t.Errorf("%s declares %s, want %s", m.File, m.Name, want[m.File])
+		if m.Err != nil || want[m.File] != m.Name {
+			t.Errorf("%s declares %s, %v, want %s", m.File, m.Name, m.Err, want[m.File])
 		}
 	}
 }

@@ -54,6 +54,10 @@ func (r *Runner) CheckAll(ctx context.Context, each func(Manifest, []Difference)
 // none should is a difference, and so is an end of ctx.
 func (r *Runner) Check(ctx context.Context, m Manifest) []Difference {
 	p := pass{r: r, m: m, set: map[string]bool{}}
+	if m.Err != nil {
+		p.differ("the file", "readable", m.Err.Error())
+		return p.found
+	}
 	defer p.clear()
 	for _, step := range m.Steps {
 		if ctx.Err() != nil {
@@ -162,7 +166,7 @@ func (p *pass) statement(ctx context.Context, sql string) {
 func (p *pass) newestRun(ctx context.Context) (string, error) {
 	t, err := psql.Query(ctx, p.r.Pool, fmt.Sprintf(
 		"SELECT run_id FROM connector.runs WHERE connector = '%s' AND started_by = 'manual' ORDER BY scheduled_at DESC LIMIT 1", p.m.Name))
-	return t.Unaligned(), err //nolint:wrapcheck // names the statement
+	return t.Unaligned(), err
 }
 
 func (p *pass) expectsError() bool {

@@ -128,7 +128,7 @@ func line(b *strings.Builder, cells []string, shape func(cell string, i int) str
 	b.WriteString(strings.TrimRight(strings.Join(shaped, "|"), " ") + "\n")
 }
 
-// oneLine shows line ends as the escape that an E'' literal would have, so that the table keeps its shape.
+// oneLine shows line ends as the escape that an E” literal would have, so that the table keeps its shape.
 func oneLine(cell string) string {
 	return strings.NewReplacer("\r", `\r`, "\n", `\n`, "\t", `\t`).Replace(cell)
 }
