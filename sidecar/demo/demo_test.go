@@ -137,7 +137,7 @@ func TestWithAPortThatIsTakenItUsesAnother(t *testing.T) {
 	if err := demo.Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "Port 29092 is taken") || strings.Contains(out.String(), `"127.0.0.1:29092"`) {
+	if !strings.Contains(out.String(), "and not on 127.0.0.1:29092") || strings.Contains(out.String(), `"127.0.0.1:29092"`) {
 		t.Errorf("shown:\n%s", out.String())
 	}
 }

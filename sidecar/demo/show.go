@@ -27,7 +27,7 @@ const ledger = "SELECT connector, status, code, records_in, records_out, skipped
 // show declares the quickstart, runs it once and prints it, then the line that leads into the database.
 func (p *parts) show(ctx context.Context) error {
 	if p.broker.Addr() != broker.DefaultAddr {
-		p.say("Port 29092 is taken, so the broker listens on %s; put that into a demo manifest before you run it.\n\n", p.broker.Addr())
+		p.say("The broker listens on %s and not on %s: put that into a demo manifest before you run it.\n\n", p.broker.Addr(), broker.DefaultAddr)
 	}
 	statements, err := p.quickstart()
 	if err != nil {
