@@ -31,12 +31,13 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER refuse BEFORE INSERT ON connector.manifest FOR EACH ROW EXECUTE FUNCTION connector.refuse();
-CREATE PROCEDURE connector.catch_up(name text) LANGUAGE plpgsql AS $$
+CREATE PROCEDURE connector.catch_up(name text, INOUT run_id uuid DEFAULT NULL, INOUT status text DEFAULT NULL) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 BEGIN
     INSERT INTO connector.runs SELECT gen_random_uuid(), m.name,
         CASE WHEN EXISTS (SELECT FROM connector.runs AS r WHERE r.connector = m.name) THEN 'Completed' ELSE 'Failed' END,
         7, 'read from ' || (m.spec ->> 'brokers'), 'manual', clock_timestamp(), clock_timestamp()
-    FROM connector.manifest AS m WHERE m.name = catch_up.name;
+    FROM connector.manifest AS m WHERE m.name = catch_up.name RETURNING run_id, status INTO catch_up.run_id, catch_up.status;
     COMMIT;
 END $$;`
 
