@@ -47,6 +47,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Postgres.Logger == nil {
+		o.Postgres.Logger = o.Logger
+	}
 	p, err := start(ctx, o)
 	if err != nil {
 		return err

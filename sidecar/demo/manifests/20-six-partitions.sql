@@ -7,7 +7,7 @@
 -- Expect-sql: SELECT count(*) FROM connector.t_acme_orders => 24000
 -- Expect-sql: SELECT cursor FROM connector.connector_cursor WHERE connector = 'acme-kafka-orders' => {"type": "KafkaOffset", "offsets": {"0": 3880, "1": 3770, "2": 3930, "3": 4120, "4": 4190, "5": 4110}}
 -- Expect-sql: SELECT count(*), sum(target_offset), count(*) FILTER (WHERE reached = 'at target') FROM connector.run_partitions WHERE run_id = :'run1' => 6|24000|6
--- Expect-sql: SELECT count(*) FROM connector.log WHERE run_id = :'run1' AND message LIKE '%[0: 3880, 1: 3770, 2: 3930, 3: 4120, 4: 4190, 5: 4110]%' => 1
+-- Expect-sql: SELECT count(*) > 0 FROM connector.log WHERE run_id = :'run1' AND message LIKE '%[0: 3880, 1: 3770, 2: 3930, 3: 4120, 4: 4190, 5: 4110]%' => t
 
 INSERT INTO connector.manifest (name, scopes, spec) VALUES ('acme-kafka-orders', '{billing}', '{
     "name": "acme_orders",
