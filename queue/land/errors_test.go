@@ -3,6 +3,8 @@ package land
 import (
 	"errors"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // wantError checks the code and the SQLSTATE of an error that ends a run.
@@ -19,4 +21,8 @@ func wantError(tb testing.TB, err error, code, state string) *Error {
 		tb.Errorf("message %q, hint %q", e.Message, e.Hint)
 	}
 	return e
+}
+
+func pgError(code, where string) *pgconn.PgError {
+	return &pgconn.PgError{Severity: "ERROR", Code: code, Message: "words", Where: where}
 }
