@@ -15,7 +15,8 @@ AS $fn$
 -- Locks:   endpoint, cursor, run.
 -- Touches: connector._endpoint, _cursor, _run, _run_partition, _lag.
 DECLARE
-    v_end connector._endpoint;
+    v_end      connector._endpoint;
+    v_measured timestamptz;
 BEGIN
     SELECT e.* INTO v_end
     FROM connector._endpoint AS e
@@ -26,6 +27,11 @@ BEGIN
         RAISE EXCEPTION 'the lease of run % has passed on', _save_plan.run_id
             USING ERRCODE = 'KC010', HINT = 'Internal: another sidecar holds the run now; see connector.runs.';
     END IF;
+
+    -- The sidecar's clock said when, ours says that it was after the run's start and is past: data_as_of rests on it.
+    SELECT greatest(least((plan ->> 'measured_at')::timestamptz, clock_timestamp()), r.started_at) INTO v_measured
+    FROM connector._run AS r
+    WHERE r.run_id = _save_plan.run_id;
 
     INSERT INTO connector._cursor AS c (connector_id, partition, tenant_id, next_offset, leader_epoch, fence)
     SELECT v_end.connector_id, p.partition, v_end.tenant_id, p.start, coalesce(p.epoch, -1), _save_plan.fence
@@ -49,24 +55,24 @@ BEGIN
     WHERE e.connector_id = v_end.connector_id;
 
     UPDATE connector._run AS r
-    SET measured_at = coalesce((plan ->> 'measured_at')::timestamptz, clock_timestamp())
+    SET measured_at = v_measured
     WHERE r.run_id = _save_plan.run_id AND r.status = 'Running' AND r.chunks = 0;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'run % cannot be planned again: it has ended or has landed a chunk', _save_plan.run_id
             USING ERRCODE = 'KC011', HINT = 'Internal: please report this with the lines of connector.log for the run.';
     END IF;
-    PERFORM connector._store_targets(_save_plan.run_id, v_end, plan);
+    PERFORM connector._store_targets(_save_plan.run_id, v_end, plan, v_measured);
 END
 $fn$;
 COMMENT ON FUNCTION connector._save_plan(uuid, bigint, jsonb) IS 'Internal: store the targets of a run and move the positions to where it begins.';
 REVOKE ALL ON FUNCTION connector._save_plan(uuid, bigint, jsonb) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION connector._store_targets(run_id uuid, held connector._endpoint, plan jsonb)
+CREATE OR REPLACE FUNCTION connector._store_targets(run_id uuid, held connector._endpoint, plan jsonb, measured_at timestamptz)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $fn$
--- connector._store_targets(run_id, held, plan)
+-- connector._store_targets(run_id, held, plan, measured_at)
 --   The rows of a plan (see _save_plan): targets and measured heads, one a partition. A partition that is at its target
 --   already says so at once, which spares a run with nothing to do an update at its end.
 -- Touches: connector._run_partition, connector._lag (upsert).
@@ -88,7 +94,7 @@ BEGIN
 
     INSERT INTO connector._lag AS l (connector_id, partition, tenant_id, topic, log_start_offset, high_watermark, measured_at)
     SELECT held.connector_id, p.partition, held.tenant_id, plan ->> 'topic', p.log_start, p.high_watermark,
-        coalesce((plan ->> 'measured_at')::timestamptz, clock_timestamp())
+        _store_targets.measured_at
     FROM jsonb_to_recordset(plan -> 'partitions') AS p (partition integer, log_start bigint, high_watermark bigint)
     ON CONFLICT ON CONSTRAINT _lag_pkey DO UPDATE
     SET topic = excluded.topic,
@@ -97,5 +103,5 @@ BEGIN
         measured_at = excluded.measured_at;
 END
 $fn$;
-COMMENT ON FUNCTION connector._store_targets(uuid, connector._endpoint, jsonb) IS 'Internal: the rows of a plan.';
-REVOKE ALL ON FUNCTION connector._store_targets(uuid, connector._endpoint, jsonb) FROM PUBLIC;
+COMMENT ON FUNCTION connector._store_targets(uuid, connector._endpoint, jsonb, timestamptz) IS 'Internal: the rows of a plan.';
+REVOKE ALL ON FUNCTION connector._store_targets(uuid, connector._endpoint, jsonb, timestamptz) FROM PUBLIC;
