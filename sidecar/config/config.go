@@ -6,6 +6,7 @@
 package config
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -28,6 +29,9 @@ const (
 	MemoryMiBLimit   = 65536
 	HTTPAddrDefault  = "127.0.0.1:8321"
 )
+
+// ErrUsage marks a command line that cannot be read; every other error of [Parse] is about a setting's value.
+var ErrUsage = errors.New("the command line cannot be read")
 
 // Config is what a sidecar was started with.
 type Config struct {
@@ -71,10 +75,10 @@ func Parse(args []string, lookup func(string) (string, bool), out io.Writer) (Co
 	}
 	noMigrate := fs.Bool("no-migrate", false, "start without applying migrations")
 	if err := fs.Parse(args); err != nil {
-		return Config{}, fmt.Errorf("reading flags: %w", err)
+		return Config{}, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	if fs.NArg() > 0 {
-		return Config{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+		return Config{}, fmt.Errorf("%w: unexpected argument %q", ErrUsage, fs.Arg(0))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })

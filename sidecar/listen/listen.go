@@ -144,7 +144,7 @@ func (s *Service) serve(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.WaitForNotification(wait)
 		cancel()
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx) //nolint:wrapcheck // the loop only asks whether it is to stop
 		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("waiting for a notification: %w", err)
