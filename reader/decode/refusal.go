@@ -48,20 +48,22 @@ func bound(s string, limit int) string {
 	return s[:end] + "…"
 }
 
-// Quote shows the beginning of text in quotes, with everything escaped that does not print; the result has at most about
-// 40 bytes of it.
-func Quote[T ~[]byte | ~string](text T) string {
-	s, more := string(text[:min(len(text), 4*quoteMax)]), len(text) > 4*quoteMax
+// Quote shows the beginning of text in quotes, at most 40 bytes of it, with everything escaped that does not print.
+func Quote[T ~[]byte | ~string](text T) string { return QuoteUpTo(text, quoteMax) }
+
+// QuoteUpTo is [Quote] with another bound, in bytes between the quotes.
+func QuoteUpTo[T ~[]byte | ~string](text T, limit int) string {
+	s, more := string(text[:min(len(text), limit)]), len(text) > limit
 	var b strings.Builder
 	b.WriteByte('"')
 	for len(s) > 0 {
 		_, n := utf8.DecodeRuneInString(s)
 		shown := strconv.Quote(s[:n])
-		if b.Len()+len(shown)-2 > quoteMax+1 {
+		if shown = shown[1 : len(shown)-1]; b.Len()+len(shown) > limit+1 || more && !utf8.FullRuneInString(s) {
 			more = true
 			break
 		}
-		b.WriteString(shown[1 : len(shown)-1])
+		b.WriteString(shown)
 		s = s[n:]
 	}
 	if more {
