@@ -175,13 +175,22 @@ func (a *attempt) queueLock(b *pgx.Batch, mode string, state *table.State) {
 	b.Queue(stmt.TableCheck, a.run.Table).QueryRow(func(row pgx.Row) error { return ignoreNoRows(state.Scan(row)) })
 }
 
-// vanished looks what is behind an error that says that a relation is not there, or is none that can be written to.
+// vanished looks what is behind an error that says that a relation is not there, is none that can be written to, or is not
+// ours to write to: somebody may have put another in its place.
 func (a *attempt) vanished(ctx context.Context, err error) error {
 	var pe *pgconn.PgError
-	if !errors.As(err, &pe) || (pe.Code != "42P01" && pe.Code != "42809" && pe.Code != "42703") || a.conn.IsClosed() {
+	if !errors.As(err, &pe) || a.conn.IsClosed() {
 		return err
 	}
-	return a.reread(ctx, err)
+	switch pe.Code {
+	case "42P01", "42703", "42809":
+		return a.reread(ctx, err)
+	case "42501":
+		if found := a.reread(ctx, err); !errors.Is(found, ErrShapeChanged) {
+			return found
+		}
+	}
+	return err
 }
 
 // reread gives up the transaction and says why a table is not as the chunk expects it; err where that cannot be seen.
