@@ -71,6 +71,6 @@ BEGIN
     RETURN NULL;
 END
 $fn$;
-COMMENT ON FUNCTION connector.cron_next(text, timestamptz) IS 'The next time, in UTC, that a five-field cron expression names after a given time; NULL for a date that never comes.';
+COMMENT ON FUNCTION connector.cron_next(text, timestamptz) IS 'The next time after a given one that a five-field cron expression names, in UTC; NULL if there is none.';
 REVOKE ALL ON FUNCTION connector.cron_next(text, timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION connector.cron_next(text, timestamptz) TO highwater_operator, highwater_reader;

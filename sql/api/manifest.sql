@@ -46,8 +46,10 @@ AS $fn$
 --   What connector.validate says of a manifest row, as a JSON array, errors first.
     SELECT coalesce(jsonb_agg(to_jsonb(f) - 'ordinality' ORDER BY f.severity, f.ordinality), '[]')
     FROM connector._check_document(jsonb_build_object(
-        'apiVersion', 'connectors.highwater.io/v1', 'kind', 'Connector',
-        'metadata', jsonb_build_object('name', (_findings.declared).name, 'connector_type', (_findings.declared).connector_type, 'scopes', (_findings.declared).scopes),
+        'apiVersion', 'connectors.highwater.io/v1',
+        'kind', 'Connector',
+        'metadata', jsonb_build_object('name', (_findings.declared).name, 'connector_type', (_findings.declared).connector_type,
+            'scopes', (_findings.declared).scopes),
         'spec', (_findings.declared).spec)) WITH ORDINALITY AS f
 $fn$;
 COMMENT ON FUNCTION connector._findings(connector.manifest) IS 'Internal: the findings about a manifest row.';

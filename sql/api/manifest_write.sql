@@ -48,6 +48,8 @@ AS $fn$
 --   ends, so that no run is claimed under the old spec in between; a Running one may have no positions yet.
 -- Errors:  55000 there are positions; 55006 a run is active.
 -- Locks:   endpoint.
+DECLARE
+    v_run uuid;
 BEGIN
     IF changes IS NULL THEN
         RETURN;
@@ -58,10 +60,11 @@ BEGIN
             USING ERRCODE = '55000',
                   HINT = format('Forget the positions first: SELECT connector.reset_cursor(%L); the next run then reads from start_position.', name);
     END IF;
-    IF EXISTS (SELECT FROM connector._run AS r WHERE r.connector_id = _hold_fixed.connector_id AND r.status = 'Running') THEN
-        RAISE EXCEPTION 'connector % is busy: a run is active, so these keys cannot change: %', connector._shown(name), changes
+    SELECT r.run_id INTO v_run FROM connector._run AS r WHERE r.connector_id = _hold_fixed.connector_id AND r.status = 'Running';
+    IF FOUND THEN
+        RAISE EXCEPTION 'connector % is busy: run % is active, so these keys cannot change: %', connector._shown(name), v_run, changes
             USING ERRCODE = '55006',
-                  HINT = 'Wait for it, or stop it: SELECT connector.cancel(run_id); the runs: SELECT run_id, connector FROM connector.runs WHERE status = ''Running'';';
+                  HINT = format('Wait for it with: SELECT * FROM connector.wait(%L); or stop it with: SELECT connector.cancel(%L);', v_run, v_run);
     END IF;
 END
 $fn$;

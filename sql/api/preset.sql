@@ -57,7 +57,7 @@ SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector._check_preset(spec)
 --   What stands in the way of expanding a preset, and inputs that no preset of this spec reads. An unknown preset is a
---   finding of connector._check_keys.
+--   finding of connector._check_known. A bad namespace is not shown: it may be the whole connection string, key and all.
     SELECT 'ERROR', 'spec.' || p.input, format('preset %s requires %s', p.preset, p.input),
         format('Give spec.%s, or leave spec.preset out and write brokers and auth yourself.', p.input)
     FROM connector._presets() AS p
@@ -69,7 +69,7 @@ AS $fn$
     WHERE _check_preset.spec ? w.key
         AND connector._text_at(_check_preset.spec, 'preset') IN (SELECT p.preset FROM connector._presets() AS p)
     UNION ALL
-    SELECT 'ERROR', 'spec.namespace', format('namespace must be letters, digits and hyphens, not %s', connector._shown(_check_preset.spec ->> 'namespace')),
+    SELECT 'ERROR', 'spec.namespace', 'namespace must be a letter, then letters, digits and hyphens, at most 63',
         'Write the name of the Event Hubs namespace alone, without .servicebus.windows.net.'
     WHERE connector._text_at(_check_preset.spec, 'namespace') !~ '^[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$'
     UNION ALL

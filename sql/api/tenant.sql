@@ -31,6 +31,6 @@ AS $fn$
     FROM (SELECT nullif(btrim(current_setting('app.current_tenant', true)), '') AS setting) AS s
     LEFT JOIN connector.tenant_roles AS r ON r.role = session_user
 $fn$;
-COMMENT ON FUNCTION connector.current_tenant() IS 'The tenant of this session: by connector.tenant_roles, else the setting app.current_tenant, else 1 while there is no other tenant, else NULL (sees nothing).';
+COMMENT ON FUNCTION connector.current_tenant() IS 'The tenant of this session: by connector.tenant_roles, else app.current_tenant, else 1 while there is no other, else NULL (sees nothing).';
 -- Row policies run with the reader's own rights, and any role may be given a connector table to read.
 GRANT EXECUTE ON FUNCTION connector.current_tenant() TO PUBLIC;

@@ -54,16 +54,21 @@ AS $fn$
 -- connector._check_metadata(metadata)
 --   Findings about name, connector_type and scopes, and keys beside them.
     SELECT f.severity, f.path, f.message, f.hint
-    FROM (SELECT _check_metadata.metadata AS m, _check_metadata.metadata #>> '{name}' AS name, _check_metadata.metadata #>> '{connector_type}' AS type) AS s
+    FROM (SELECT _check_metadata.metadata AS m, _check_metadata.metadata ->> 'name' AS name) AS s
     CROSS JOIN LATERAL (VALUES
         (1, 'ERROR', 'metadata.name', 'name is required', 'Give the connector a name such as acme-partners.', s.name IS NULL),
-        (1, 'ERROR', 'metadata.name', 'name must be lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit, not ' || connector._shown_json(s.m -> 'name'),
-            'Use a name such as acme-partners.', jsonb_typeof(s.m -> 'name') <> 'null' AND (jsonb_typeof(s.m -> 'name') <> 'string' OR s.name !~ '^[a-z0-9][a-z0-9._-]*$')),
+        (1, 'ERROR', 'metadata.name',
+            'name must be lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit, not '
+                || connector._shown_json(s.m -> 'name'),
+            'Use a name such as acme-partners.',
+            s.name IS NOT NULL AND (jsonb_typeof(s.m -> 'name') <> 'string' OR s.name !~ '^[a-z0-9][a-z0-9._-]*$')),
         (1, 'ERROR', 'metadata.name', format('name is %s bytes long; the limit is 128', octet_length(s.name)), 'Shorten it.', octet_length(s.name) > 128),
-        (2, 'ERROR', 'metadata.connector_type', format('connector type %s is not known', connector._shown_json(s.m -> 'connector_type')), 'Only kafka is known.',
-            s.m ? 'connector_type' AND (s.m -> 'connector_type') <> '"kafka"'),
-        (3, 'ERROR', 'metadata.scopes', 'scopes must be a list of words, not ' || connector._shown_json(s.m -> 'scopes'), 'Write ["billing"].', jsonb_typeof(s.m -> 'scopes') <> 'array'),
-        (4, 'WARN', 'metadata.scopes', 'no scope is declared, so no role is given the table to read', 'Declare who may read it, e.g. scopes {billing}, and map the scope to a role in connector.scope_roles.',
+        (2, 'ERROR', 'metadata.connector_type', format('connector type %s is not known', connector._shown_json(s.m -> 'connector_type')),
+            'Only kafka is known.', s.m ? 'connector_type' AND (s.m -> 'connector_type') <> '"kafka"'),
+        (3, 'ERROR', 'metadata.scopes', 'scopes must be a list of words, not ' || connector._shown_json(s.m -> 'scopes'),
+            'Write ["billing"].', jsonb_typeof(s.m -> 'scopes') <> 'array'),
+        (4, 'WARN', 'metadata.scopes', 'no scope is declared, so no role is given the table to read',
+            'Declare who may read it, e.g. scopes {billing}, and map the scope to a role in connector.scope_roles.',
             NOT s.m ? 'scopes' OR s.m -> 'scopes' = '[]')
     ) AS f (ordinal, severity, path, message, hint, holds)
     WHERE f.holds
@@ -123,7 +128,8 @@ AS $fn$
 -- Returns: one row a finding, errors first; no row for a document that is right in everything.
 BEGIN
     IF jsonb_typeof(document) IS DISTINCT FROM 'object' THEN
-        RETURN QUERY VALUES ('ERROR', 'document', 'a manifest must be a JSON object'::text, 'Pass a whole document, or its spec alone.'::text);
+        RETURN QUERY VALUES ('ERROR', 'document', 'a manifest must be a JSON object'::text,
+            'Pass a whole document, or its spec alone.'::text);
     ELSIF document ?| '{apiVersion,metadata,spec}' THEN
         RETURN QUERY
             SELECT f.severity, f.path, f.message, f.hint

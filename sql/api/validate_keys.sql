@@ -25,16 +25,18 @@ IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector._nearest_key(parent, leaf)
---   The known key that an unknown one most likely means: fewest letters apart, the same block first.
+--   The known key that an unknown one most likely means: fewest letters apart, or begun with it; the same block first.
 -- Returns: NULL where the nearest is so far that naming it would mislead.
     SELECT n.key
     FROM (
-        SELECT k.key, connector._edit_distance(lower(_nearest_key.leaf), s.leaf) AS distance, s.parent <> _nearest_key.parent AS elsewhere, k.ordinality
+        SELECT k.key, k.ordinality, s.parent <> _nearest_key.parent AS elsewhere,
+            connector._edit_distance(lower(_nearest_key.leaf), s.leaf) AS distance,
+            length(_nearest_key.leaf) > 3 AND starts_with(s.leaf, lower(_nearest_key.leaf)) AS longer
         FROM connector._spec_keys() WITH ORDINALITY AS k
         CROSS JOIN LATERAL (SELECT split_part(k.key, '.', 1 + strpos(k.key, '.')::boolean::integer) AS leaf,
             CASE WHEN k.key LIKE '%.%' THEN split_part(k.key, '.', 1) ELSE '' END AS parent) AS s
     ) AS n
-    WHERE n.distance <= greatest(2, length(_nearest_key.leaf) / 2)
+    WHERE n.distance <= greatest(2, length(_nearest_key.leaf) / 2) OR n.longer
     ORDER BY n.distance, n.elsewhere, n.ordinality
     LIMIT 1
 $fn$;

@@ -70,7 +70,8 @@ AS $fn$
     FROM connector._pairs(_check_rename.spec -> 'rename') AS r
     JOIN connector._taken_columns() AS t ON to_jsonb(t.name) = r.value
     UNION ALL
-    SELECT 'ERROR', 'spec.rename', format('rename of %s to the same column %s', string_agg(connector._shown(r.key), ' and ' ORDER BY r.key), connector._shown(r.value #>> '{}')),
+    SELECT 'ERROR', 'spec.rename', format('rename of %s to the same column %s', string_agg(connector._shown(r.key), ' and ' ORDER BY r.key),
+            connector._shown(r.value #>> '{}')),
         'Give each field a column of its own.'
     FROM connector._pairs(_check_rename.spec -> 'rename') AS r
     WHERE jsonb_typeof(r.value) = 'string'

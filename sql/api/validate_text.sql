@@ -42,7 +42,7 @@ SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector._text_at(spec, path)
 --   The string at a key (parent.key for a nested one), or NULL where there is none, it is blank, or it is no string:
---   those are findings of connector._check_keys, and the rules that read the string have nothing to say about them.
+--   those are findings of connector._check_known, and the rules that read the string have nothing to say about them.
     SELECT CASE WHEN jsonb_typeof(v.value) = 'string' AND btrim(v.value #>> '{}', E' \t\r\n') <> '' THEN v.value #>> '{}' END
     FROM (SELECT _text_at.spec #> string_to_array(_text_at.path, '.') AS value) AS v
 $fn$;

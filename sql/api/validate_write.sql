@@ -13,7 +13,8 @@ AS $fn$
     FROM connector._pairs(_check_filter.spec #> '{filter,headers}') AS h
     WHERE jsonb_typeof(h.value) <> 'array' OR h.value = '[]'
     UNION ALL
-    SELECT 'ERROR', 'spec.filter.headers', format('filter.headers %s item %s must be a word, not %s', connector._shown(h.key), i.ordinal, connector._shown_json(i.value)),
+    SELECT 'ERROR', 'spec.filter.headers', format('filter.headers %s item %s must be a word, not %s', connector._shown(h.key), i.ordinal,
+            connector._shown_json(i.value)),
         'Header values are compared as text: write each in quotes.'
     FROM connector._pairs(_check_filter.spec #> '{filter,headers}') AS h
     CROSS JOIN LATERAL connector._items(h.value) AS i
@@ -43,7 +44,8 @@ AS $fn$
     ) AS f (severity, path, message, hint, holds)
     WHERE f.holds
     UNION ALL
-    SELECT 'WARN', 'spec.' || k.key, format('%s is not read with %s, which keeps the message in one column', k.key, w.setting), format('Remove it, or do not use %s.', w.setting)
+    SELECT 'WARN', 'spec.' || k.key, format('%s is not read with %s, which keeps the message in one column', k.key, w.setting),
+        format('Remove it, or do not use %s.', w.setting)
     FROM (VALUES
         ('format: raw', _check_together.spec ->> 'format' = 'raw'),
         ('layout: document', _check_together.spec ->> 'layout' = 'document' AND _check_together.spec ->> 'format' IS DISTINCT FROM 'raw')
