@@ -167,9 +167,7 @@ func (p *pipe) read(ctx context.Context, client *kafka.Client) error {
 func (p *pipe) build(shape *table.Shape) error {
 	defer close(p.chunks)
 	for b := range p.batches {
-		if b.Proved {
-			p.run.proved[b.Partition] = true
-		}
+		p.run.proved[b.Partition] = emptyEnd(b)
 		p.builder.Add(b)
 		for p.builder.Full() {
 			var err error
@@ -185,6 +183,11 @@ func (p *pipe) build(shape *table.Shape) error {
 		}
 	}
 	return nil
+}
+
+// emptyEnd tells whether a batch ends with offsets that hold no record: markers, aborted records, a compaction hole.
+func emptyEnd(b kafka.Batch) bool {
+	return len(b.Records) == 0 || b.Records[len(b.Records)-1].Offset < b.Next-1
 }
 
 func (p *pipe) hand(shape *table.Shape) (*table.Shape, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"highwater/sidecar/config"
@@ -31,12 +32,15 @@ func runDemo(ctx context.Context, c console) error {
 	return nil
 }
 
-// demoSidecar starts the demo's sidecar in this process. It warns of nothing: being a superuser's, on a broker without
-// passwords, is what a demo is.
+// demoSidecar starts the demo's sidecar in this process. It is silent unless a log level is asked for: what it would warn
+// of (a superuser, runs that are meant to fail) is what a demo is.
 func demoSidecar(c console) demo.StartSidecar {
 	return func(ctx context.Context, url string, lookup func(string) (string, bool)) (func(), error) {
 		cfg := config.Config{DatabaseURL: url, MaxRuns: demoMaxRuns, MemoryMiB: config.MemoryMiBDefault}
-		log := onlyErrors(cfg.Logger(c.err))
+		log := slog.New(slog.DiscardHandler)
+		if level, ok := c.lookup("HIGHWATER_LOG_LEVEL"); ok && cfg.LogLevel.UnmarshalText([]byte(level)) == nil {
+			log = cfg.Logger(c.err)
+		}
 		s, err := Start(ctx, Options{Config: cfg, Environ: lookup, Logger: log})
 		if err != nil {
 			return nil, err

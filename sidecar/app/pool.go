@@ -82,9 +82,6 @@ func poolConfig(c config.Config) (*pgxpool.Config, error) {
 // quiet drops River's routine lines: what it does for us is told by our own words.
 func quiet(l *slog.Logger) *slog.Logger { return slog.New(from{l.Handler(), slog.LevelWarn}) }
 
-// onlyErrors drops everything below an error.
-func onlyErrors(l *slog.Logger) *slog.Logger { return slog.New(from{l.Handler(), slog.LevelError}) }
-
 // from is a handler that lets only lines of a level and above through.
 type from struct {
 	slog.Handler

@@ -1,0 +1,254 @@
+// Package e2e runs the product end to end: a real PostgreSQL, a real or an embedded broker, a sidecar in process or as a
+// process of its own, and SQL as the only handle.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"highwater/sidecar/app"
+	"highwater/sidecar/config"
+	"highwater/tests/harness"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		child()
+		return
+	}
+	harness.Main(m)
+}
+
+// brokers are the two kinds of broker that every test of the main job runs against.
+var brokers = []struct {
+	name string
+	addr func(testing.TB) string
+}{
+	{"embedded", func(tb testing.TB) string { return harness.Fake(tb).ListenAddrs()[0] }},
+	{"kafka", func(tb testing.TB) string { return harness.Kafka(tb).Addr() }},
+}
+
+// onBothBrokers runs a test once on the embedded broker and once on real Apache Kafka.
+func onBothBrokers(t *testing.T, run func(t *testing.T, f *fixture)) {
+	t.Helper()
+	for _, b := range brokers {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			run(t, newFixture(t, b.addr(t)))
+		})
+	}
+}
+
+// fixture is one database with a broker beside it. Topics bear the test's own prefix.
+type fixture struct {
+	testing.TB
+	url     string
+	pool    *pgxpool.Pool
+	brokers string
+	admin   *kadm.Client
+	kafka   *kgo.Client
+	prefix  string
+	topics  map[string]bool             // what the broker held when the test had set up
+	lookup  func(string) (string, bool) // the sidecar's environment
+}
+
+// newFixture makes the database; when the test ends it checks what must hold after every run: no identity is broken,
+// and the broker holds no group and no topic that the test did not make.
+func newFixture(t *testing.T, addr string) *fixture {
+	t.Helper()
+	f := &fixture{TB: t, url: harness.Database(t), brokers: addr, prefix: prefix(t), topics: map[string]bool{}, lookup: func(string) (string, bool) { return "", false }}
+	f.pool = harness.Pool(t, f.url)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	f.kafka, f.admin = cl, kadm.NewClient(cl)
+	t.Cleanup(f.checkAfter)
+	return f
+}
+
+func prefix(t *testing.T) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, t.Name())
+	return fmt.Sprintf("%s-%d.", clean[:min(len(clean), 80)], time.Now().UnixNano()%1_000_000)
+}
+
+func (f *fixture) checkAfter() {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	rows, err := f.pool.Query(ctx, "SELECT to_jsonb(v)::text FROM connector.verify() AS v")
+	if err != nil {
+		f.Errorf("verify: %v", err)
+		return
+	}
+	broken, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(broken) > 0 {
+		f.Errorf("verify() returns %v, %v", broken, err)
+	}
+	groups, err := f.admin.ListGroups(ctx)
+	if err != nil || len(groups.Groups()) > 0 {
+		f.Errorf("groups on the broker: %v, %v", groups.Groups(), err)
+	}
+	topics, err := f.admin.ListTopics(ctx)
+	if err != nil {
+		f.Errorf("listing topics: %v", err)
+		return
+	}
+	for name := range maps.Keys(topics) {
+		if strings.HasPrefix(name, f.prefix) && !f.topics[name] {
+			f.Errorf("topic %s was made on the broker", name)
+		}
+	}
+	if _, ok := topics["__consumer_offsets"]; ok {
+		f.Errorf("offsets were committed on the broker")
+	}
+}
+
+// topic makes a topic of the test's own and gives its full name.
+func (f *fixture) topic(name string, partitions int32, configs map[string]*string) string {
+	f.Helper()
+	full := f.prefix + name
+	if _, err := f.admin.CreateTopic(f.Context(), partitions, 1, configs, full); err != nil {
+		f.Fatal(err)
+	}
+	f.topics[full] = true
+	return full
+}
+
+// produce writes one record a value to a partition, in order.
+func (f *fixture) produce(topic string, partition int32, values ...string) {
+	f.Helper()
+	recs := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		recs[i] = &kgo.Record{Topic: topic, Partition: partition, Key: fmt.Appendf(nil, "k%d", i), Value: []byte(v)}
+	}
+	if err := f.kafka.ProduceSync(f.Context(), recs...).FirstErr(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// partners gives n values of the ACME shape, from the i-th on.
+func partners(from, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf(`{"partner_id":%d,"name":"Hydraulique Lyon %d","city":"Lyon","credit_limit":%d}`, 1000+from+i, 1000+from+i, 500+i%97)
+	}
+	return out
+}
+
+// sidecar starts a sidecar in this process, stopped when the test ends.
+func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
+	f.Helper()
+	var log io.Writer = io.Discard
+	if testing.Verbose() {
+		log = f.Output()
+	}
+	s, err := app.Start(f.Context(), app.Options{
+		Config:    config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", MaxRuns: 4, MemoryMiB: 256},
+		Environ:   f.lookup,
+		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+		Failpoint: failpoint,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			f.Errorf("stopping the sidecar: %v", err)
+		}
+	})
+	return s
+}
+
+// declare stores a manifest; extra is JSON members of the spec, with a leading comma, or empty.
+func (f *fixture) declare(name, topic, extra string) {
+	f.Helper()
+	spec := fmt.Sprintf(`{"name":%q,"brokers":%q,"topic":%q%s}`, strings.ReplaceAll(name, "-", "_"), f.brokers, topic, extra)
+	f.exec("INSERT INTO connector.manifest (name, scopes, spec) VALUES ($1, '{billing}', $2::jsonb)", name, spec)
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.Helper()
+	if _, err := f.pool.Exec(f.Context(), sql, args...); err != nil {
+		f.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// text gives the one value of a query as text; NULL is <null>.
+func (f *fixture) text(sql string, args ...any) string {
+	f.Helper()
+	var v *string
+	if err := f.pool.QueryRow(f.Context(), "SELECT ("+sql+")::text", args...).Scan(&v); err != nil {
+		f.Fatalf("%s: %v", sql, err)
+	}
+	if v == nil {
+		return "<null>"
+	}
+	return *v
+}
+
+// want compares the one value of a query, as text.
+func (f *fixture) want(want, sql string, args ...any) {
+	f.Helper()
+	if got := f.text(sql, args...); got != want {
+		f.Errorf("%s = %s, want %s", sql, got, want)
+	}
+}
+
+// ended is a finished row of the ledger.
+type ended struct {
+	RunID                                                           string
+	Status, Code, Message, Hint                                     string
+	RecordsIn, RecordsOut, Skipped, DeadLetters, Duplicates, Chunks int64
+}
+
+// run asks for a run and waits for its end.
+func (f *fixture) run(name string) ended {
+	f.Helper()
+	return f.wait(f.text("connector.run($1)", name))
+}
+
+// wait waits for the end of a run.
+func (f *fixture) wait(runID string) (e ended) {
+	f.Helper()
+	err := f.pool.QueryRow(f.Context(), `SELECT w.run_id::text, w.status, coalesce(w.code, ''), coalesce(w.message, ''), coalesce(w.hint, ''), w.records_in, w.records_out, w.skipped, w.dead_letters, w.duplicates, w.chunks
+		FROM connector.wait($1, '90 seconds') AS w`, runID).Scan(&e.RunID, &e.Status, &e.Code, &e.Message, &e.Hint, &e.RecordsIn, &e.RecordsOut, &e.Skipped, &e.DeadLetters, &e.Duplicates, &e.Chunks)
+	if err != nil {
+		f.Fatalf("waiting for %s: %v", runID, err)
+	}
+	return e
+}
+
+// completed runs a connector and expects it to end well with so many records in and out.
+func (f *fixture) completed(name string, in, out int64) ended {
+	f.Helper()
+	e := f.run(name)
+	if e.Status != "Completed" || e.RecordsIn != in || e.RecordsOut != out {
+		f.Errorf("run of %s: %+v, want Completed %d in %d out", name, e, in, out)
+	}
+	return e
+}
+
+func median(d []time.Duration) time.Duration {
+	d = slices.Clone(d)
+	slices.Sort(d)
+	return d[len(d)/2]
+}
