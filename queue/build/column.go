@@ -110,7 +110,9 @@ func (b *Builder) column(name, field string) *column {
 	}
 	c.hex = b.o.Format == FormatRaw
 	c.base64 = !c.hex && isDeclared && declared == "bytea" && c.at.SQLType == "bytea"
-	b.noteCut(c)
+	if !c.fresh {
+		b.noteCut(c)
+	}
 	v.columns[name] = c
 	return c
 }

@@ -201,6 +201,28 @@ func TestAMessageForWhichThereIsNoRoomIsALetter(t *testing.T) {
 	}
 }
 
+func TestSparseMessagesOfAWideTableMakeSmallerChunks(t *testing.T) {
+	var columns, values []string
+	for i := range 1400 {
+		columns = append(columns, fmt.Sprintf("k%d:bigint", i))
+	}
+	for i := range 9000 {
+		values = append(values, fmt.Sprintf(`{"k%d":1}`, i%1400))
+	}
+	b := New(Options{ChunkRows: 10000, ChunkBytes: 1 << 20})
+	b.Add(batchOf(0, 0, values...))
+	chunks, _ := all(t, b, shapeOf(columns...))
+	for _, c := range chunks {
+		text := 0
+		for _, r := range c.Rows {
+			text += len(r.Text)
+		}
+		if text > 1<<20+1<<14 {
+			t.Errorf("a chunk of %d rows has %d bytes of text", len(c.Rows), text)
+		}
+	}
+}
+
 func TestTransportColumns(t *testing.T) {
 	o := Options{Topic: "orders", Include: []string{"topic", "partition", "offset", "timestamp", "key", "headers", "tombstone"}}
 	b := New(o)

@@ -22,6 +22,7 @@ type draft struct {
 	widths   []int32
 	hashes   []byte // of all rows, of one width
 	advances map[int32]int
+	columns  int // of the widest group
 	messages int
 	size     int // bytes of their keys and values
 	limit    int // messages it may have
@@ -98,7 +99,7 @@ func (b *Builder) begin(limit int) {
 	d.chunk = &land.Chunk{ID: uuid.New()}
 	d.groups = d.groups[:0]
 	d.ends, d.widths, d.hashes = d.ends[:0], d.widths[:0], d.hashes[:0]
-	d.messages, d.size, d.limit = 0, 0, limit
+	d.columns, d.messages, d.size, d.limit = 0, 0, 0, limit
 	if d.advances == nil {
 		d.advances = map[int32]int{}
 	}
@@ -119,7 +120,7 @@ func (b *Builder) walk(put func(*message) (sort, error)) (at place, full bool, e
 		}
 		for ; at.record < len(batch.Records); at.record++ {
 			r := &batch.Records[at.record]
-			if d.messages == d.limit || d.messages > 0 && d.chunk.Bytes+len(r.Value) > b.o.ChunkBytes {
+			if d.full(len(r.Value), b.o.ChunkBytes) {
 				return at, false, nil
 			}
 			m = message{partition: batch.Partition, record: r}
@@ -143,6 +144,18 @@ func (b *Builder) walk(put func(*message) (sort, error)) (at place, full bool, e
 	}
 	return at, false, nil
 }
+
+// full tells whether the chunk takes no further message, of so many bytes. A wide table of which each message fills little
+// is bounded, too, by what its nulls cost.
+func (d *draft) full(size, most int) bool {
+	if d.messages == 0 {
+		return false
+	}
+	return d.messages >= d.limit || d.chunk.Bytes+size > most || len(d.chunk.Rows)*d.columns*nullBytes > most
+}
+
+// nullBytes is what a column that a row does not fill costs of its text.
+const nullBytes = len("\t\\N")
 
 // advance moves the chunk's position in a partition from from to to; its last offset is a message of that sort, the others
 // hold no record.

@@ -70,6 +70,7 @@ func (b *Builder) ask(m *message, verdict verdict) (verdict, error) {
 		if c.fresh && !c.added {
 			c.added = true
 			v.added = append(v.added, c)
+			b.noteCut(c)
 		}
 		if field := b.cellField(&f.cells[i]); c.inferred {
 			c.seen.Add(kindOf(field.Kind), field.Raw)

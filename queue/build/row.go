@@ -90,6 +90,7 @@ func (d *draft) join(f *form) int32 {
 			g.columns = append(g.columns, c)
 		}
 	}
+	d.columns = max(d.columns, len(g.columns))
 	return int32(i)
 }
 
@@ -120,7 +121,7 @@ func (d *draft) fill() {
 	if missing == 0 {
 		return
 	}
-	text, from := make([]byte, 0, len(d.text)+missing*len("\t\\N")), 0
+	text, from := make([]byte, 0, len(d.text)+missing*nullBytes), 0
 	for i, end := range d.ends {
 		text = append(text, d.text[from:end]...)
 		for range len(d.groups[d.chunk.Rows[i].Group].columns) - int(d.widths[i]) {
