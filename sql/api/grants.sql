@@ -8,6 +8,7 @@ GRANT USAGE ON SCHEMA connector TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._audit         TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._cursor        TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._dlq           TO highwater_operator, highwater_reader;
+GRANT SELECT ON connector._column        TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._endpoint      TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._lag           TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._log           TO highwater_operator, highwater_reader;
@@ -18,6 +19,7 @@ GRANT SELECT ON connector.manifest       TO highwater_operator, highwater_reader
 
 GRANT SELECT ON connector.accounting       TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector.audit            TO highwater_operator, highwater_reader;
+GRANT SELECT ON connector.catalog          TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector.connector_cursor TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector.connectors       TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector.dlq              TO highwater_operator, highwater_reader;
