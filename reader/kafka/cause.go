@@ -47,9 +47,8 @@ func (c *Client) cause(err error) cause {
 
 func (c *Client) classify(err error) cause {
 	var (
-		te    *tlsError
-		de    *dialError
-		alert tls.AlertError
+		te *tlsError
+		de *dialError
 	)
 	at := c.links.lastFailure()
 	switch {
@@ -57,8 +56,8 @@ func (c *Client) classify(err error) cause {
 		return tlsCause(te)
 	case errors.As(err, &de):
 		return dialCause(de)
-	case errors.As(err, &alert):
-		return cause{code: codeTLSFailed, addr: at.addr, certain: true, hint: hintCert, words: "refused this client's TLS: " + alert.Error()}
+	case strings.Contains(err.Error(), "remote error: tls: "): // crypto/tls gives it no type
+		return cause{code: codeTLSFailed, addr: at.addr, certain: true, hint: hintCert, words: "refused this client's TLS: " + bare(err)}
 	case strings.Contains(err.Error(), "tls alert"):
 		return cause{code: codeTLSFailed, addr: at.addr, certain: true, hint: hintTLS, words: "speaks TLS, and was spoken to in plaintext"}
 	case strings.Contains(err.Error(), "'HTTP'"):

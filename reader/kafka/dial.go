@@ -22,6 +22,9 @@ type dialError struct {
 func (e *dialError) Error() string { return fmt.Sprintf("connecting to %s: %v", e.addr, e.err) }
 func (e *dialError) Unwrap() error { return e.err }
 
+// Temporary tells the library not to try again by itself: a dial that was waited for once need not be waited for twice.
+func (e *dialError) Temporary() bool { return false }
+
 // tlsError is a TLS handshake that failed on a connection that was open.
 type tlsError struct {
 	addr string
@@ -30,6 +33,9 @@ type tlsError struct {
 
 func (e *tlsError) Error() string { return fmt.Sprintf("TLS with %s: %v", e.addr, e.err) }
 func (e *tlsError) Unwrap() error { return e.err }
+
+// Temporary tells the library not to try again by itself.
+func (e *tlsError) Temporary() bool { return false }
 
 // links dials, and remembers of each broker address how far it ever got: the library's errors do not say whether a
 // connection was closed at the first request (the wrong protocol), inside SASL (the wrong password) or later.

@@ -158,8 +158,12 @@ func (r *reader) fetched(f pull, resp *kmsg.FetchResponse, err error, now time.T
 		}
 		q, ok := got[p.id]
 		if !ok {
-			p.pause(now, "the broker's answer leaves it out")
 			troubled = true
+			if resp.ErrorCode != 0 {
+				r.refused(p, resp.ErrorCode, now)
+			} else {
+				p.pause(now, "the broker's answer leaves it out")
+			}
 			continue
 		}
 		before := p.next

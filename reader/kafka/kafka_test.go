@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"go.uber.org/goleak"
 
 	"highwater/reader/plan"
@@ -75,22 +76,31 @@ func (b *bench) producer(opts ...kgo.Opt) *kgo.Client {
 	return p
 }
 
+// authenticated is a producer for a broker that wants the tests' credentials.
+func (b *bench) authenticated() *kgo.Client {
+	b.t.Helper()
+	return b.producer(kgo.SASL(plain.Auth{User: user, Pass: password}.AsMechanism()))
+}
+
 func record(partition int32, value string) *kgo.Record {
 	return &kgo.Record{Partition: partition, Key: []byte("k"), Value: []byte(value)}
 }
 
-// produce writes n records in batches of one request each.
+// produce writes records in batches of at most a hundred and of some kilobytes, so that a log has many.
 func (b *bench) produce(partition int32, values ...string) {
 	b.t.Helper()
 	p := b.producer()
-	for chunk := range slices.Chunk(values, 100) {
-		var rs []*kgo.Record
-		for _, v := range chunk {
-			rs = append(rs, record(partition, v))
+	var rs []*kgo.Record
+	bytes := 0
+	for i, v := range values {
+		rs, bytes = append(rs, record(partition, v)), bytes+len(v)
+		if len(rs) < 100 && bytes < 10_000 && i < len(values)-1 {
+			continue
 		}
 		if err := p.ProduceSync(b.t.Context(), rs...).FirstErr(); err != nil {
 			b.t.Fatal(err)
 		}
+		rs, bytes = nil, 0
 	}
 }
 

@@ -200,7 +200,7 @@ func (r *reader) judge(p *part, f found, now time.Time) {
 		r.halt(r.about(p, codeLogTruncated, false, "Run SELECT connector.reset_cursor("+literal(r.c.o.Connector)+"); to read the log as it is now.",
 			"the log was cut short while the run was reading: the run is at offset %d, the log now ends at %d", p.next, e.HighWatermark))
 	default:
-		p.trouble = "the broker answers that the position is out of range, and that its log reaches over it"
+		p.trouble = "the broker answers OFFSET_OUT_OF_RANGE, and that its log reaches over the position"
 	}
 }
 

@@ -38,6 +38,9 @@ func (c *Client) Measure(ctx context.Context, topic Topic, stored []plan.Stored,
 		}
 		pause = min(2*pause, pauseMax)
 		if err := m.refresh(within); err != nil {
+			if within.Err() != nil && m.broken != nil {
+				err = m.late() // the leader that fails says more than a bootstrap broker that was not asked in time
+			}
 			return nil, orCancelled(ctx, err)
 		}
 	}
