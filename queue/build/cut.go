@@ -227,5 +227,13 @@ func (b *Builder) finish(alters []table.Alter) *land.Chunk {
 		b.rowBytes = len(d.text)/n + 1
 	}
 	d.text, d.chunk = nil, nil
+	for _, buffer := range []*[]byte{&b.scratch, &d.plain, &d.document, &b.hasher.form} {
+		if cap(*buffer) > keptBytes {
+			*buffer = nil
+		}
+	}
 	return c
 }
+
+// keptBytes is up to what size a buffer is kept for the next chunk: one large message must not be paid for ever after.
+const keptBytes = 1 << 20

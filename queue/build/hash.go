@@ -26,6 +26,7 @@ const ordered = "0123456789abcdefghijklmnopqrstuv"
 type hasher struct {
 	width  int
 	prefix string // of hashes by position: whose offset it is
+	nulls  bool   // a null is content
 	form   []byte // canonical form of the content in hand
 }
 
@@ -36,7 +37,7 @@ func hasherOf(o Options) hasher {
 	case DedupNone:
 		return hasher{width: nonePrefix + placeWidth, prefix: digestText(nonePrefix, string(o.RunID[:]))}
 	default:
-		return hasher{width: contentWidth}
+		return hasher{width: contentWidth, nulls: o.Layout == LayoutDocument}
 	}
 }
 
@@ -74,15 +75,15 @@ func appendOrdered(dst []byte, n uint64, width int) []byte {
 
 // fields appends the digest of a message's content as it lands: the fields that have a column, by the column's name, without
 // those that are null. A document lands whole, so there a null counts.
-func (h *hasher) fields(dst []byte, f *form, fields []decode.Field, nulls bool) []byte {
+func (h *hasher) fields(dst []byte, d *decode.Decoder, f *form, fields []decode.Field) []byte {
 	form := h.form[:0]
 	for _, s := range f.hashed {
 		field := &fields[s.field]
-		if field.Kind == decode.Null && !nulls {
+		if field.Kind == decode.Null && !h.nulls {
 			continue
 		}
 		form = append(form, s.name...)
-		form = decode.AppendCanonical(form, *field)
+		form = d.AppendCanonical(form, *field)
 	}
 	h.form = form
 	return digest(dst, form)

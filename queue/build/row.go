@@ -44,7 +44,7 @@ func (b *Builder) hash(dst []byte, m *message, f *form) []byte {
 	case b.o.Format == FormatRaw:
 		return digest(dst, m.record.Value)
 	default:
-		return b.hasher.fields(dst, f, b.fields, b.naming.document)
+		return b.hasher.fields(dst, b.decoder, f, b.fields)
 	}
 }
 

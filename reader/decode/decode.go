@@ -51,6 +51,7 @@ type Decoder struct {
 	names []byte       // unescaped names
 	keys  int          // keys seen at any depth
 	body  []byte
+	canon canon
 }
 
 // New makes a decoder.
@@ -68,6 +69,9 @@ func (d *Decoder) Object(value []byte, into []Field) ([]Field, *Refusal) {
 	start, refusal := objectAt(value)
 	if refusal != nil {
 		return into, refusal
+	}
+	if cap(d.names) > keptBytes {
+		d.names = nil
 	}
 	d.input = *bytes.NewBuffer(value[start:])
 	d.json.Reset(&d.input)

@@ -202,13 +202,14 @@ func TestAppendTextUnescapes(t *testing.T) {
 
 func canonical(t *testing.T, object string) string {
 	t.Helper()
-	fields, refusal := New().Object([]byte(object), nil)
+	d := New()
+	fields, refusal := d.Object([]byte(object), nil)
 	if refusal != nil {
 		t.Fatalf("%s: %s", object, refusal.Message)
 	}
 	var out []byte
 	for _, f := range fields {
-		out = AppendCanonical(out, f)
+		out = d.AppendCanonical(out, f)
 	}
 	return string(out)
 }
@@ -257,7 +258,7 @@ func TestObjectAllocatesNothing(t *testing.T) {
 			}
 			canon = canon[:0]
 			for _, f := range fields {
-				canon = AppendCanonical(canon, f)
+				canon = d.AppendCanonical(canon, f)
 			}
 		}
 		run()

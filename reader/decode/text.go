@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -33,7 +32,8 @@ const (
 
 // AppendCanonical appends a form of the field's value that is the same for equal values and different for different ones:
 // objects sorted by key at every depth, numbers as written, strings unescaped, white space left out. The name is not in it.
-func AppendCanonical(dst []byte, f Field) []byte {
+// It may be called for fields of any value and any decoder.
+func (d *Decoder) AppendCanonical(dst []byte, f Field) []byte {
 	switch f.Kind {
 	case Null:
 		return append(dst, tagNull)
@@ -46,19 +46,20 @@ func AppendCanonical(dst []byte, f Field) []byte {
 			return appendSized(append(dst, tagString), f.Raw[1:len(f.Raw)-1])
 		}
 	}
-	c := canonPool.Get().(*canon)
-	dst, _ = c.value(dst, f.Raw)
-	canonPool.Put(c)
+	dst, _ = d.canon.value(dst, f.Raw)
+	if cap(d.canon.text) > keptBytes {
+		d.canon = canon{} // one large message must not be paid for ever after
+	}
 	return dst
 }
+
+// keptBytes is up to what size a buffer is kept for the next message.
+const keptBytes = 1 << 20
 
 // appendSized appends a length and the text.
 func appendSized(dst, text []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
-
-// canonPool keeps the working memory of nested values; only objects and arrays need any.
-var canonPool = sync.Pool{New: func() any { return new(canon) }}
 
 // collapseMin is the size in bytes from which an object's form is replaced by its digest. Without it an object that lies
 // deep would be moved about once for every level above it.
