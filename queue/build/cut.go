@@ -232,6 +232,9 @@ func (b *Builder) finish(alters []table.Alter) *land.Chunk {
 			*buffer = nil
 		}
 	}
+	if cap(b.fields) > formFieldsMax {
+		b.fields = nil
+	}
 	return c
 }
 
