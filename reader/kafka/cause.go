@@ -81,7 +81,7 @@ func dialCause(e *dialError) cause {
 	var dns *net.DNSError
 	switch {
 	case errors.As(e.err, &dns):
-		out.words, out.refused = "has a name that does not resolve: "+dns.Err, true
+		out.words, out.refused = "has a name that does not resolve: "+dns.Err, dns.IsNotFound
 	case errors.Is(e.err, syscall.ECONNREFUSED):
 		out.words, out.refused = "refuses connections (nobody listens there)", true
 	case silent(e.err):

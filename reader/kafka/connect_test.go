@@ -64,7 +64,7 @@ func TestMissingTopicIsSaidAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	within(t, 200*time.Millisecond, func() {
+	within(t, 500*time.Millisecond, func() {
 		_, err = c.Describe(t.Context())
 	})
 	wantError(t, err, "topic_missing", "acme.partnerz")
@@ -187,7 +187,7 @@ func TestAdvertisedAddressUnreachable(t *testing.T) {
 		resp.Topics = append(resp.Topics, rt)
 		return resp, nil, true
 	})
-	c := b.open()
+	c := b.open(brief)
 	topic, err := c.Describe(deadline(t))
 	if err != nil {
 		t.Fatal(err)

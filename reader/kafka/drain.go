@@ -36,7 +36,7 @@ const piecesAhead = 8
 // It returns when every partition stands at its target or is given up. An *Error names the first partition that failed;
 // what was read before it has been emitted, and where one partition is stalled, damaged or without its broker, the others
 // are read to their targets first. NotProved partitions are no error. An error of emit and the end of ctx are returned as
-// they are, promptly. No goroutine outlives the call.
+// they are, promptly. No goroutine of this package outlives the call.
 func (c *Client) Drain(ctx context.Context, topic Topic, spans []plan.Span, emit func(Batch) error) (Drained, error) {
 	r := newReader(c, topic, spans)
 	if r.open == 0 {

@@ -29,6 +29,7 @@ const (
 type pull struct {
 	node  *node
 	parts []*part
+	epoch []int32 // of each part when it was asked for
 	proof bool
 	taken int64 // bytes taken off the budget for it
 	wait  time.Duration
@@ -62,6 +63,7 @@ func (r *reader) fetch(ctx context.Context, n *node, now time.Time) {
 	n.fetching, n.received = true, r.received(n)
 	for _, p := range f.parts {
 		p.away = true
+		f.epoch = append(f.epoch, p.epoch)
 	}
 	r.ask(ctx, func(ctx context.Context) func() {
 		resp, err := r.c.fetch(ctx, n.id, req)
@@ -91,7 +93,13 @@ func (n *node) choose(now time.Time) (parts []*part, proof bool) {
 
 // share is how many bytes one fetch may bring, so that all leaders can be asked at once.
 func (r *reader) share() int32 {
-	all := r.c.o.BufferBytes / 2 / int64(2*max(len(r.nodes), 1))
+	busy := 0
+	for _, n := range r.nodes {
+		if len(n.parts) > 0 {
+			busy++
+		}
+	}
+	all := r.c.o.BufferBytes / 2 / int64(2*max(busy, 1))
 	return int32(min(int64(r.c.o.FetchBytes), max(all, fetchBytesMin)))
 }
 
@@ -152,18 +160,14 @@ func (r *reader) fetched(f pull, resp *kmsg.FetchResponse, err error, now time.T
 	got, bytes := r.sort(resp)
 	var moved []*part
 	held, troubled := int64(0), false
-	for _, p := range f.parts {
-		if p.settled || r.fatal != nil {
-			continue
+	for i, p := range f.parts {
+		if p.settled || r.fatal != nil || p.node != n.id || p.epoch != f.epoch[i] {
+			continue // what an old leader answers after the new one was found would be taken past the check of its log
 		}
 		q, ok := got[p.id]
 		if !ok {
 			troubled = true
-			if resp.ErrorCode != 0 {
-				r.refused(p, resp.ErrorCode, now)
-			} else {
-				p.pause(now, "the broker's answer leaves it out")
-			}
+			r.omitted(p, resp, now)
 			continue
 		}
 		before := p.next
@@ -177,6 +181,18 @@ func (r *reader) fetched(f pull, resp *kmsg.FetchResponse, err error, now time.T
 	n.rotate(moved)
 	if len(moved) == 0 && !troubled {
 		n.after = f.sent.Add(f.wait) // a broker that does not wait although it was asked to must not be asked in a tight loop
+	}
+}
+
+// omitted handles a partition that an answer says nothing of.
+func (r *reader) omitted(p *part, resp *kmsg.FetchResponse, now time.Time) {
+	switch {
+	case resp.ErrorCode != 0:
+		r.refused(p, resp.ErrorCode, now)
+	case resp.ThrottleMillis > 0:
+		p.pause(now, "the broker throttles this client: it is over a quota")
+	default:
+		p.pause(now, "the broker's answer leaves it out")
 	}
 }
 

@@ -29,7 +29,7 @@ type bench struct {
 	cluster *kfake.Cluster
 }
 
-// setup starts a fake broker with the topic. Short waits; a test that needs others changes the options.
+// setup starts a fake broker with the topic.
 func setup(t testing.TB, partitions int, opts ...kfake.Opt) *bench {
 	t.Helper()
 	opts = append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(int32(partitions), topicName)}, opts...)
@@ -44,8 +44,13 @@ func setup(t testing.TB, partitions int, opts ...kfake.Opt) *bench {
 func (b *bench) options() Options {
 	return Options{
 		Brokers: b.cluster.ListenAddrs(), Topic: topicName, Connector: "partners", ReadCommitted: true,
-		PollTimeout: 50 * time.Millisecond, StallTimeout: 400 * time.Millisecond, MetadataTimeout: time.Second,
+		PollTimeout: 50 * time.Millisecond, StallTimeout: 5 * time.Second, MetadataTimeout: 5 * time.Second,
 	}
+}
+
+// brief makes the waits short, for runs that are to end by one of them.
+func brief(o *Options) {
+	o.StallTimeout, o.MetadataTimeout = 400*time.Millisecond, time.Second
 }
 
 func (b *bench) open(change ...func(*Options)) *Client {

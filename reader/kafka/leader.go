@@ -142,32 +142,31 @@ func (r *reader) astray(p *part, why string) {
 // inspect asks a leader about the logs that must be looked at before they are read on.
 func (r *reader) inspect(ctx context.Context, n *node, now time.Time) {
 	var asks []ask
-	var parts []*part
 	for _, p := range n.parts {
 		if p.check && !p.stale && !p.away && !now.Before(p.after) {
-			parts = append(parts, p)
 			asks = append(asks, ask{partition: p.id, current: p.epoch, epoch: p.read})
 		}
 	}
-	if len(parts) == 0 {
+	if len(asks) == 0 {
 		return
 	}
 	n.inspecting = true
 	r.ask(ctx, func(ctx context.Context) func() {
 		got, err := r.c.inspect(ctx, n.id, asks, -1)
-		return func() { r.inspected(n, parts, got, err, time.Now()) }
+		return func() { r.inspected(n, asks, got, err, time.Now()) }
 	})
 }
 
-func (r *reader) inspected(n *node, parts []*part, got map[int32]found, err error, now time.Time) {
+func (r *reader) inspected(n *node, asks []ask, got map[int32]found, err error, now time.Time) {
 	n.inspecting = false
 	if err != nil {
 		r.failed(n, err, now)
 		return
 	}
 	n.answered()
-	for _, p := range parts {
-		if p.settled || p.node != n.id || r.fatal != nil {
+	for _, a := range asks {
+		p := r.parts[a.partition]
+		if p.settled || p.node != n.id || p.epoch != a.current || r.fatal != nil {
 			continue
 		}
 		f := got[p.id]

@@ -179,7 +179,7 @@ func TestEmptyAnswersBelowTheTargetProveNothing(t *testing.T) {
 				asked++
 				return emptyAnswer(req, answer.head, answer.stable, answer.start), nil, true
 			})
-			c := b.open()
+			c := b.open(brief)
 			topic, _ := planned(t, c)
 			spans := []plan.Span{{Partition: 0, From: 5, Target: 10, Epoch: 0}, {Partition: 1, Target: 10, Epoch: 0}}
 			s := newSink(t, spans)
@@ -463,7 +463,7 @@ func TestThousandPartitions(t *testing.T) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := b.open(func(o *Options) { o.StallTimeout = 5 * time.Second })
+	c := b.open()
 	topic, spans := planned(t, c)
 	s := drain(t, c, topic, spans)
 	for i := range int32(partitions) {

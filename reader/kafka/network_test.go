@@ -137,7 +137,7 @@ func TestBrokerLost(t *testing.T) {
 	b := setup(t, 1)
 	b.produce(0, large(100)...)
 	l := &line{}
-	c := b.open(slow, over(l))
+	c := b.open(brief, slow, over(l))
 	topic, spans := planned(t, c)
 	s := newSink(t, spans)
 	once(s, func() {
@@ -251,7 +251,7 @@ func TestTargetLost(t *testing.T) {
 		}
 		return emptyAnswer(req, 7, 7, 0), nil, true
 	})
-	c := b.open()
+	c := b.open(brief)
 	topic, _ := planned(t, c)
 	if err := b.cluster.MoveTopicPartition(topicName, 0, 1-b.cluster.LeaderFor(topicName, 0)); err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestReplicaThatReadersAreSentTo(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.produce(0, numbered(10)...)
-	c := b.open()
+	c := b.open(brief)
 	topic, spans := planned(t, c)
 	b.cluster.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
 		b.cluster.KeepControl()
@@ -312,7 +312,7 @@ func TestAnswersThatLie(t *testing.T) {
 			t.Parallel()
 			b := setup(t, 1)
 			b.produce(0, numbered(10)...)
-			c := b.open()
+			c := b.open(brief)
 			topic, _ := planned(t, c)
 			asked := 0
 			b.cluster.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {

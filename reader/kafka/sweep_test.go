@@ -175,7 +175,7 @@ func TestOnePartitionsFaultLeavesTheOthersAlone(t *testing.T) {
 	b := setup(t, 2)
 	b.produce(0, numbered(10)...)
 	b.produce(1, large(50)...)
-	c := b.open(slow)
+	c := b.open(slow, brief)
 	topic, spans := planned(t, c)
 	b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: topicName, Partitions: []int32{0}, Err: kerr.LeaderNotAvailable, Count: -1})
 	s := newSink(t, spans)

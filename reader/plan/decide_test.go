@@ -119,6 +119,16 @@ func TestDecide(t *testing.T) {
 			spans: []Span{span(0, 15, 20)},
 		},
 		{
+			name: "the broker's epoch is below the stored one: another log",
+			in:   Input{Stored: []Stored{{Partition: 0, Next: 15, Epoch: 7}}, Ends: []Ends{ends(0, 0, 20)}},
+			code: "log_truncated", words: []string{"epoch 7", "epoch 4", "15"}, hint: "SELECT connector.reset_cursor('partners');",
+		},
+		{
+			name:  "a broker that tells no epochs: not judged by them",
+			in:    Input{Stored: []Stored{{Partition: 0, Next: 15, Epoch: 7}}, Ends: []Ends{with(ends(0, 0, 20), func(e *Ends) { e.LeaderEpoch = -1 })}},
+			spans: []Span{{Partition: 0, From: 15, Target: 20, Epoch: -1, LostFrom: -1, LostTo: -1}},
+		},
+		{
 			name:  "no stored epoch: truncation inside the log cannot be judged",
 			in:    Input{Stored: []Stored{{Partition: 0, Next: 15, Epoch: -1}}, Ends: []Ends{with(ends(0, 0, 20), func(e *Ends) { e.EpochEndOffset = 12 })}},
 			spans: []Span{span(0, 15, 20)},

@@ -58,6 +58,10 @@ func (d *decision) resume(span *Span, s Stored, e Ends) bool {
 		d.refuse(codeLogTruncated, d.diverged(s, e), "Run "+d.seek(s.Partition, e.EpochEndOffset)+
 			" to go on where the histories part (what was landed beyond stays), or "+d.reset()+" to read all of it again.")
 		return false
+	case !s.Sought && e.LeaderEpoch >= 0 && s.Epoch > e.LeaderEpoch:
+		d.refuse(codeLogTruncated, fmt.Sprintf("%s: the stored position is offset %d of leader epoch %d, but the broker's log is at leader epoch %d: epochs never go back, so it is another log",
+			d.name(s.Partition), s.Next, s.Epoch, e.LeaderEpoch), d.resetHint("to read the log as it is now from its start_position"))
+		return false
 	case s.Next < e.LogStartOffset:
 		return d.lose(span, s, e)
 	}
