@@ -1,8 +1,18 @@
 package harness
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"testing"
+)
 
-func TestMain(m *testing.M) { Main(m) }
+func TestMain(m *testing.M) {
+	if note := os.Getenv(heldEnv); note != "" {
+		fmt.Fprintln(os.Stderr, hold(note))
+		os.Exit(1)
+	}
+	Main(m)
+}
 
 func TestADatabaseHasTheMigrations(t *testing.T) {
 	pool := Pool(t, Database(t))
