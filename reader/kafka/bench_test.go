@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -38,7 +37,7 @@ func BenchmarkDrain(b *testing.B) {
 				}
 			}
 			if n != b.N*records {
-				b.Fatal(fmt.Sprintf("%d records, want %d", n, b.N*records))
+				b.Fatalf("%d records, want %d", n, b.N*records)
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "records/s")
 			b.ReportMetric(float64(batches)/float64(b.N), "batches/op")

@@ -71,7 +71,7 @@ func (c *Client) classify(err error) cause {
 	}
 	var ke *kerr.Error
 	if errors.As(err, &ke) {
-		return cause{code: codeUnreachable, addr: at.addr, hint: hintReach, words: "answers " + ke.Message}
+		return cause{code: codeUnreachable, addr: c.links.lastAnswer(), hint: hintReach, words: "answers " + ke.Message}
 	}
 	return cause{code: codeUnreachable, addr: at.addr, hint: hintReach, words: "gives no usable answer: " + err.Error()}
 }
@@ -132,8 +132,10 @@ func (c *Client) saslCause(err error, at place) (cause, bool) {
 	in := at.key == keySASLHandshake || at.key == keySASLAuthenticate
 	switch {
 	case errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
+		out.addr = c.links.lastAnswer() // nothing failed to be read: the answer itself is the refusal
 		out.words, out.hint = fmt.Sprintf("refuses SASL mechanism %s: %s", s.Mechanism, brokerWords(err)), hintSASL
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		out.addr = c.links.lastAnswer()
 		out.words = fmt.Sprintf("refuses the credentials (SASL %s): %s", s.Mechanism, brokerWords(err))
 	case in && closed(err):
 		out.words = fmt.Sprintf("closed the connection during the SASL %s exchange: most likely it refuses the credentials, or does no SASL there", s.Mechanism)

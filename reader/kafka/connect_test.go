@@ -278,7 +278,7 @@ func TestBrokersWordsOnRefusal(t *testing.T) {
 			if tc.authenticate == kerr.UnknownServerError {
 				code = "broker_unreachable"
 			}
-			wantError(t, err, code, tc.words...)
+			wantError(t, err, code, append(tc.words, b.cluster.ListenAddrs()[0])...)
 			silentAbout(t, err, s)
 		})
 	}

@@ -46,6 +46,7 @@ type links struct {
 
 	mu     sync.Mutex
 	known  map[string]*link
+	last   place // the last read
 	failed place // the last read that failed
 	asked  string
 }
@@ -125,9 +126,10 @@ func (l *links) OnBrokerRead(meta kgo.BrokerMetadata, key int16, _ int, _, _ tim
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last = place{addr: addr, key: key}
 	switch {
 	case err != nil:
-		l.failed = place{addr: addr, key: key}
+		l.failed = l.last
 	case key == keyMetadata:
 		l.asked = addr
 	}
@@ -138,6 +140,13 @@ func (l *links) lastFailure() place {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
+}
+
+// lastAnswer is the address that was last read from.
+func (l *links) lastAnswer() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last.addr
 }
 
 // lastAsked is the address that last answered a metadata request.

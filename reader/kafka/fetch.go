@@ -167,8 +167,10 @@ func (r *reader) fetched(f pull, resp *kmsg.FetchResponse, err error, now time.T
 		q, ok := got[p.id]
 		if !ok {
 			troubled = true
-			r.omitted(p, resp, now)
-			continue
+			if bytes == 0 || resp.ErrorCode != 0 {
+				r.omitted(p, resp, now)
+			}
+			continue // a full answer may leave partitions out: they come first in the next one
 		}
 		before := p.next
 		held += r.take(p, q, f.proof && bytes == 0, now)
@@ -184,7 +186,7 @@ func (r *reader) fetched(f pull, resp *kmsg.FetchResponse, err error, now time.T
 	}
 }
 
-// omitted handles a partition that an answer says nothing of.
+// omitted handles a partition that an answer says nothing of although it had room.
 func (r *reader) omitted(p *part, resp *kmsg.FetchResponse, now time.Time) {
 	switch {
 	case resp.ErrorCode != 0:

@@ -254,7 +254,7 @@ func difference(got, want []string) string {
 }
 
 // wantError checks the code and the words of an error of this package.
-func wantError(t testing.TB, err error, code string, words ...string) *Error {
+func wantError(t testing.TB, err error, code string, words ...string) Error {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) {
@@ -271,7 +271,7 @@ func wantError(t testing.TB, err error, code string, words ...string) *Error {
 	if e.Hint == "" {
 		t.Errorf("no hint with %q", e.Message)
 	}
-	return e
+	return *e
 }
 
 // untouched checks that reading left no group and no topic on the broker.

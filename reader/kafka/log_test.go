@@ -1,12 +1,9 @@
 package kafka
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -364,94 +361,6 @@ func TestAllCodecsMixed(t *testing.T) {
 	same(t, drain(t, c, topic, spans).values(0), want)
 }
 
-func TestRecordsAsTheyWere(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	p := b.producer()
-	at := time.UnixMilli(1_700_000_000_123)
-	rs := []*kgo.Record{
-		{Key: nil, Value: nil, Timestamp: at},
-		{Key: []byte{}, Value: []byte{}, Timestamp: at},
-		{Key: []byte("k"), Value: []byte("v"), Timestamp: at, Headers: []kgo.RecordHeader{{Key: "h", Value: []byte("1")}, {Key: "h", Value: []byte("2")}, {Key: "", Value: nil}}},
-		{Key: []byte("k"), Value: bytes.Repeat([]byte("v"), 2000), Timestamp: at},
-	}
-	if err := p.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	c := b.open(func(o *Options) { o.MaxMessageBytes = 1000 })
-	topic, spans := planned(t, c)
-	got := drain(t, c, topic, spans).records[0]
-	if got[0].Key != nil || got[0].Value != nil || got[0].Timestamp != at.UnixMilli() {
-		t.Errorf("a tombstone without a key: %+v", got[0])
-	}
-	if got[1].Key == nil || got[1].Value == nil {
-		t.Errorf("empty is not nil: %+v", got[1])
-	}
-	if h := got[2].Headers; len(h) != 3 || h[0].Key != "h" || string(h[1].Value) != "2" || h[2].Value != nil {
-		t.Errorf("headers %+v", h)
-	}
-	if got[3].TooLarge != 2000 || got[3].Value != nil || string(got[3].Key) != "k" {
-		t.Errorf("a value above the limit: %d bytes told, %d handed on", got[3].TooLarge, len(got[3].Value))
-	}
-}
-
-func TestLargeRecordThroughASmallFetch(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 2, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "20000000"}))
-	p := b.producer(kgo.ProducerBatchMaxBytes(16<<20), kgo.MaxBufferedBytes(64<<20))
-	value := bytes.Repeat([]byte("0123456789abcdef"), 8<<20/16)
-	if err := p.ProduceSync(t.Context(), record(0, "a"), &kgo.Record{Value: value}, record(1, "b")).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	c := b.open(slow)
-	topic, spans := planned(t, c)
-	got := drain(t, c, topic, spans)
-	if r := got.records[0]; len(r) != 2 || !bytes.Equal(r[1].Value, value) {
-		t.Error("the large record is not what was written")
-	}
-	same(t, got.values(1), []string{"b"})
-}
-
-// TestBatchAboveTheReadLimit names the partition and the offset; the other partitions are read.
-func TestBatchAboveTheReadLimit(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 3)
-	b.produce(0, numbered(10)...)
-	b.produce(1, "a", "b")
-	b.produce(1, strings.Repeat("x", 200_000))
-	b.produce(2, numbered(10)...)
-	c := b.open(func(o *Options) { o.ReadBytes, o.FetchBytes = 100_000, 50_000 })
-	topic, spans := planned(t, c)
-	s := newSink(t, spans)
-	_, err := c.Drain(deadline(t), topic, spans, s.emit)
-	if e := wantError(t, err, "batch_too_large", "acme.partners[1]", "offset 2"); e.Partition != 1 || e.Offset != 2 {
-		t.Errorf("partition %d, offset %d", e.Partition, e.Offset)
-	}
-	same(t, s.values(0), numbered(10))
-	same(t, s.values(1), []string{"a", "b"})
-	same(t, s.values(2), numbered(10))
-}
-
-// TestDecompressionBomb: a small batch that unpacks to more than is taken is refused, and what came before it is kept.
-func TestDecompressionBomb(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	b.produce(0, "before")
-	p := b.producer(kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(90<<20), kgo.MaxBufferedBytes(200<<20), kgo.BrokerMaxWriteBytes(100<<20))
-	if err := p.ProduceSync(t.Context(), &kgo.Record{Value: make([]byte, 70<<20)}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	c := b.open()
-	topic, spans := planned(t, c)
-	s := newSink(t, spans)
-	_, err := c.Drain(deadline(t), topic, spans, s.emit)
-	e := wantError(t, err, "batch_too_large", "offset 1", "decompresses")
-	if !strings.Contains(e.Hint, "SELECT connector.seek('partners', 0, 2);") {
-		t.Errorf("hint %q", e.Hint)
-	}
-	same(t, s.values(0), []string{"before"})
-}
-
 func TestThousandPartitions(t *testing.T) {
 	t.Parallel()
 	const partitions = 1000
@@ -487,65 +396,4 @@ func TestBrokersWithoutTopicIDs(t *testing.T) {
 			same(t, drain(t, c, topic, spans).values(0), numbered(100)[10:])
 		})
 	}
-}
-
-func TestEmitErrorEndsTheDrain(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	b.produce(0, large(100)...)
-	c := b.open(slow)
-	topic, spans := planned(t, c)
-	stop := fmt.Errorf("enough")
-	if _, err := c.Drain(deadline(t), topic, spans, func(Batch) error { return stop }); err != stop { //nolint:errorlint // it must come back as it is
-		t.Errorf("error %v, want the emit's own", err)
-	}
-}
-
-// TestCancelWhileTheBrokerIsSilent: a cancel is obeyed while a request waits.
-func TestCancelWhileTheBrokerIsSilent(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	b.produce(0, "a")
-	asked := make(chan struct{}, 100)
-	b.cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
-		b.cluster.KeepControl()
-		asked <- struct{}{}
-		return nil, nil, true // read, and never answered
-	})
-	c := b.open()
-	topic, spans := planned(t, c)
-	ctx, cancel := context.WithCancel(deadline(t))
-	go func() {
-		<-asked
-		cancel()
-	}()
-	begun := time.Now()
-	if _, err := c.Drain(ctx, topic, spans, func(Batch) error { return nil }); err != context.Canceled { //nolint:errorlint // as it is
-		t.Errorf("error %v", err)
-	}
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("took %s", took)
-	}
-}
-
-// TestSlowReceiverIsNoStalledBroker: time in which emit works does not count as silence of the broker.
-func TestSlowReceiverIsNoStalledBroker(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	b.produce(0, large(60)...)
-	c := b.open(slow, func(o *Options) { o.StallTimeout = 60 * time.Millisecond })
-	topic, spans := planned(t, c)
-	s := newSink(t, spans)
-	n := 0
-	s.each = func(Batch) error {
-		if n++; n < 4 {
-			<-time.After(150 * time.Millisecond)
-		}
-		return nil
-	}
-	d, err := c.Drain(deadline(t), topic, spans, s.emit)
-	if err != nil || len(d.NotProved) > 0 {
-		t.Fatalf("%v, %+v", err, d.NotProved)
-	}
-	s.atTargets(spans)
 }

@@ -38,8 +38,8 @@ func (c *Client) Measure(ctx context.Context, topic Topic, stored []plan.Stored,
 		}
 		pause = min(2*pause, pauseMax)
 		if err := m.refresh(within); err != nil {
-			if within.Err() != nil && m.broken != nil {
-				err = m.late() // the leader that fails says more than a bootstrap broker that was not asked in time
+			if within.Err() != nil {
+				err = m.late() // what the leaders gave says more than a broker that was not asked in time
 			}
 			return nil, orCancelled(ctx, err)
 		}
@@ -49,7 +49,7 @@ func (c *Client) Measure(ctx context.Context, topic Topic, stored []plan.Stored,
 // orCancelled prefers the caller's own cancel to what it made fail.
 func orCancelled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return ctx.Err() //nolint:wrapcheck // as it is
 	}
 	return err
 }
