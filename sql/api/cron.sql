@@ -15,7 +15,7 @@ AS $fn$
 --   is where * and n/step end, which for the day of week is before high: 7 is Sunday only where it is written.
 -- Returns: NULL for a field that is not understood.
 DECLARE
-    v_members integer[] := '{}';
+    v_members integer[] := ARRAY[]::integer[];
     v_item    text;
     v_part    text[];
     v_from    integer;

@@ -24,8 +24,13 @@ LEFT JOIN LATERAL (
     ORDER BY l.scheduled_at DESC
     LIMIT 1) AS r ON true;
 COMMENT ON VIEW connector.connectors IS 'One row a connector: what it reads, how its last run went, how far it is behind. Columns are only ever added at the end.';
+COMMENT ON COLUMN connector.connectors.name IS 'Name of the connector.';
 COMMENT ON COLUMN connector.connectors.kind IS 'The manifest''s connector_type.';
+COMMENT ON COLUMN connector.connectors.tenant_id IS 'The tenant that owns it.';
 COMMENT ON COLUMN connector.connectors.table_name IS 'Its table in schema connector; made by the first run that has a row to write.';
+COMMENT ON COLUMN connector.connectors.topic IS 'The topic it reads.';
+COMMENT ON COLUMN connector.connectors.schedule IS 'Cron expression by which it runs by itself, UTC; null where it does not.';
+COMMENT ON COLUMN connector.connectors."window" IS 'When scheduled runs may start; null for always.';
 COMMENT ON COLUMN connector.connectors.status IS 'Status of the last run (one that was skipped or joined another does not count); null before the first.';
 COMMENT ON COLUMN connector.connectors.last_run_at IS 'When that run started, or was asked for if it has not started.';
 COMMENT ON COLUMN connector.connectors.next_run_at IS 'Next time of the schedule, UTC; a slot outside the window is skipped.';
@@ -42,6 +47,10 @@ SELECT s.sidecar,
     s.running
 FROM connector._sidecar AS s;
 COMMENT ON VIEW connector.sidecars IS 'The sidecars that serve this database. One that lives was seen within the last 2 seconds; one that is silent for a day is forgotten.';
+COMMENT ON COLUMN connector.sidecars.sidecar IS 'Its name, one a process.';
+COMMENT ON COLUMN connector.sidecars.host IS 'The machine it runs on, as it calls itself.';
+COMMENT ON COLUMN connector.sidecars.version IS 'Version of its program.';
+COMMENT ON COLUMN connector.sidecars.started_at IS 'When it was first seen, or came back after 15 seconds of silence.';
 COMMENT ON COLUMN connector.sidecars.last_seen_at IS 'Its last heartbeat; it beats once a second.';
 COMMENT ON COLUMN connector.sidecars.running IS 'Runs in its hands.';
 
@@ -53,5 +62,8 @@ SELECT a.at,
     a.detail
 FROM connector._audit AS a;
 COMMENT ON VIEW connector.audit IS 'Every gesture that moves or erases something: when, who, what.';
+COMMENT ON COLUMN connector.audit.at IS 'When it was done.';
 COMMENT ON COLUMN connector.audit.role IS 'The role that connected to the server.';
+COMMENT ON COLUMN connector.audit.action IS 'What was done, as one word.';
+COMMENT ON COLUMN connector.audit.connector IS 'Name of the connector.';
 COMMENT ON COLUMN connector.audit.detail IS 'What was there before, and what was asked for.';

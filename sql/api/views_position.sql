@@ -28,6 +28,8 @@ JOIN connector._endpoint AS e ON e.connector_id = l.connector_id
 LEFT JOIN connector._cursor AS c ON c.connector_id = l.connector_id AND c.partition = l.partition;
 COMMENT ON VIEW connector.lag IS 'Offsets behind the head, one row a partition: the position as it is now against the ends that the last run measured.';
 COMMENT ON COLUMN connector.lag.connector IS 'Name of the connector.';
+COMMENT ON COLUMN connector.lag.topic IS 'The topic, as the last run read it.';
+COMMENT ON COLUMN connector.lag.partition IS 'The partition.';
 COMMENT ON COLUMN connector.lag.next_offset IS 'The first offset not yet read; null where nothing was read.';
 COMMENT ON COLUMN connector.lag.log_start_offset IS 'First offset that the broker held.';
 COMMENT ON COLUMN connector.lag.high_watermark IS 'Offset after the last fully replicated record.';

@@ -89,9 +89,18 @@ SELECT p.run_id,
 FROM connector._run_partition AS p
 JOIN connector._run AS r ON r.run_id = p.run_id;
 COMMENT ON VIEW connector.accounting IS 'Where every offset of a run went, one row a run and partition: advanced = written + duplicates + dead_letters + filtered + tombstones_applied + no_record. A lost range is not part of it: start_offset is where reading began. connector.verify() checks this.';
+COMMENT ON COLUMN connector.accounting.run_id IS 'The run, as in connector.runs.';
+COMMENT ON COLUMN connector.accounting.connector IS 'Name of the connector.';
+COMMENT ON COLUMN connector.accounting.topic IS 'The topic it read.';
+COMMENT ON COLUMN connector.accounting.partition IS 'The partition.';
+COMMENT ON COLUMN connector.accounting.start_offset IS 'Where the run began to read: after the lost range, if there was one.';
+COMMENT ON COLUMN connector.accounting.next_offset IS 'The first offset that it has not read yet.';
 COMMENT ON COLUMN connector.accounting.advanced IS 'next_offset minus start_offset.';
 COMMENT ON COLUMN connector.accounting.written IS 'Messages that became a row.';
 COMMENT ON COLUMN connector.accounting.duplicates IS 'Messages that the table already held.';
+COMMENT ON COLUMN connector.accounting.dead_letters IS 'Messages that could not be landed: connector.dlq.';
+COMMENT ON COLUMN connector.accounting.filtered IS 'Messages that the manifest''s filter left out.';
+COMMENT ON COLUMN connector.accounting.tombstones_applied IS 'Tombstones that deleted a row, or found none to delete.';
 COMMENT ON COLUMN connector.accounting.no_record IS 'Offsets that hold no readable record: transaction markers, aborted records, compaction gaps.';
 
 CREATE OR REPLACE VIEW connector.log WITH (security_invoker = on) AS
@@ -102,7 +111,11 @@ SELECT l.at,
     l.message
 FROM connector._log AS l;
 COMMENT ON VIEW connector.log IS 'The runs'' own words, as in the sidecar''s log. In order: ORDER BY at.';
+COMMENT ON COLUMN connector.log.at IS 'When it was said, by the database''s clock.';
+COMMENT ON COLUMN connector.log.run_id IS 'The run it is about, as in connector.runs.';
+COMMENT ON COLUMN connector.log.connector IS 'Name of the connector.';
 COMMENT ON COLUMN connector.log.level IS 'INFO, WARN or ERROR.';
+COMMENT ON COLUMN connector.log.message IS 'What was said.';
 
 CREATE OR REPLACE VIEW connector.progress WITH (security_invoker = on) AS
 SELECT s.connector,
@@ -128,8 +141,11 @@ FROM (
         WHERE p.run_id = r.run_id) AS t
     WHERE r.status = 'Running') AS s;
 COMMENT ON VIEW connector.progress IS 'One row a Running run: offsets done and to do, since it measured the heads.';
+COMMENT ON COLUMN connector.progress.connector IS 'Name of the connector.';
+COMMENT ON COLUMN connector.progress.run_id IS 'The run, as in connector.runs.';
 COMMENT ON COLUMN connector.progress.done IS 'Offsets read so far, over all partitions.';
 COMMENT ON COLUMN connector.progress.target IS 'Offsets to read in all; 0 until the heads are measured.';
 COMMENT ON COLUMN connector.progress.percent IS 'done of target, rounded down.';
+COMMENT ON COLUMN connector.progress.bar IS 'percent as a bar of 20 characters.';
 COMMENT ON COLUMN connector.progress.rows_per_second IS 'Offsets a second since the heads were measured.';
 COMMENT ON COLUMN connector.progress.eta IS 'Time left at that speed; null before the first chunk.';
