@@ -114,7 +114,7 @@ func (r *run) pass(ctx context.Context, client *kafka.Client, shape *table.Shape
 	defer cancel()
 	reading, stopReading := context.WithCancel(r.reading)
 	defer stopReading()
-	p := &pipe{run: r, spans: slices.Clone(r.spans), batches: make(chan kafka.Batch), chunks: make(chan *land.Chunk), shapes: make(chan *table.Shape, 1), done: ctx.Done()}
+	p := &pipe{run: r, spans: slices.Clone(r.spans), batches: make(chan kafka.Batch), chunks: make(chan cut), shapes: make(chan *table.Shape, 1), done: ctx.Done()}
 	p.builder = build.New(r.building())
 	read, built := make(chan error, 1), make(chan error, 1)
 	go func() { read <- p.read(reading, client) }()
@@ -138,9 +138,15 @@ type pipe struct {
 	spans   []plan.Span // a copy: landing moves the run's own while these are read
 	builder *build.Builder
 	batches chan kafka.Batch
-	chunks  chan *land.Chunk
-	shapes  chan *table.Shape // the shape after a chunk that altered the table
+	chunks  chan cut
+	shapes  chan *table.Shape // the shape after a chunk that is a barrier
 	done    <-chan struct{}
+}
+
+// cut is a chunk on its way to be landed. A barrier changes the table's shape: the next one is built when that is done.
+type cut struct {
+	*land.Chunk
+	barrier bool
 }
 
 var errAbandoned = errors.New("the pass was abandoned")
@@ -162,8 +168,7 @@ func (p *pipe) read(ctx context.Context, client *kafka.Client) error {
 	return nil
 }
 
-// build turns batches into chunks. A chunk that alters the table is a barrier: the next one is built when the table has
-// its new shape.
+// build turns batches into chunks.
 func (p *pipe) build(shape *table.Shape) error {
 	defer close(p.chunks)
 	for b := range p.batches {
@@ -195,13 +200,14 @@ func (p *pipe) hand(shape *table.Shape) (*table.Shape, error) {
 	if err != nil {
 		return shape, err //nolint:wrapcheck // build names the message
 	}
-	alters := len(c.Alters) > 0
+	made := shape == nil && len(c.Rows) > 0
+	next := cut{Chunk: c, barrier: made || len(c.Alters) > 0}
 	select {
-	case p.chunks <- c:
+	case p.chunks <- next:
 	case <-p.done:
 		return shape, errAbandoned
 	}
-	if !alters {
+	if !next.barrier {
 		return shape, nil
 	}
 	select {
@@ -220,7 +226,7 @@ func (p *pipe) land(ctx context.Context, shape *table.Shape) (*table.Shape, erro
 			return shape, why
 		}
 		begun := time.Now()
-		landed, err := r.w.o.Lander.Land(ctx, r.landing(), c, shape)
+		landed, err := r.w.o.Lander.Land(ctx, r.landing(), c.Chunk, shape)
 		if err != nil {
 			if errors.Is(err, land.ErrShapeChanged) {
 				return landed.Shape, errAgain
@@ -230,12 +236,12 @@ func (p *pipe) land(ctx context.Context, shape *table.Shape) (*table.Shape, erro
 		r.w.o.Meter.Chunk(landed.Written, landed.Duplicates, landed.Letters, time.Since(begun))
 		shape = landed.Shape
 		r.letters += landed.Letters
-		r.moved(c)
+		r.moved(c.Chunk)
 		p.builder.Landed(int(landed.Written+landed.Duplicates), r.behind())
-		if len(c.Alters) > 0 {
+		if c.barrier {
 			p.shapes <- shape
 		}
-		if err := r.after(ctx, c, landed); err != nil {
+		if err := r.after(ctx, c.Chunk, landed); err != nil {
 			return shape, err
 		}
 	}

@@ -43,6 +43,7 @@ func endOf(err error) store.End {
 		reading  *kafka.Error
 		landing  *land.Error
 		reserved *build.ReservedError
+		schema   *build.SchemaError
 	)
 	switch {
 	case errors.Is(err, errCancelled):
@@ -59,6 +60,8 @@ func endOf(err error) store.End {
 		return e
 	case errors.As(err, &reserved):
 		return failed("reserved_column", reserved.Error(), reserved.Hint())
+	case errors.As(err, &schema):
+		return failed(schema.Code, schema.Error(), schema.Hint())
 	}
 	return failed("internal", safe(err.Error()), "This is a defect of the sidecar: its log has the details.")
 }

@@ -95,12 +95,12 @@ func (r *run) plan(ctx context.Context, client *kafka.Client) error {
 	if err != nil {
 		return err
 	}
-	if r.c.SeekTo != nil {
-		start = plan.Start{Kind: plan.AtTime, At: *r.c.SeekTo}
-	}
 	stored, err := r.stored(ctx)
 	if err != nil {
 		return err
+	}
+	if r.c.SeekTo != nil { // the sought time takes the place of every stored position
+		start, stored = plan.Start{Kind: plan.AtTime, At: *r.c.SeekTo}, nil
 	}
 	measured := time.Now()
 	ends, err := client.Measure(r.reading, topic, stored, start)

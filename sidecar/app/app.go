@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,6 +70,9 @@ type Sidecar struct {
 	listen *listen.Service
 	queue  *river.Client[pgxTx]
 	health *health.Server
+
+	stop    sync.Once
+	stopErr error
 }
 
 // Serve runs a sidecar until ctx ends, then stops it.
@@ -142,6 +146,9 @@ func (s *Sidecar) connect(ctx context.Context) error {
 
 func (s *Sidecar) migrate(ctx context.Context) error {
 	if s.o.Config.NoMigrate {
+		if err := migrations.Check(ctx, s.pool.Config().ConnConfig); err != nil {
+			return &Error{Exit: ExitMigration, Err: err}
+		}
 		return nil
 	}
 	if err := migrations.Apply(ctx, s.pool.Config().ConnConfig, migrations.Options{Logger: s.o.Logger}); err != nil {
@@ -214,9 +221,13 @@ func (s *Sidecar) HTTPAddr() string {
 }
 
 // Stop lets every run commit or roll back the chunk in hand, hands the runs back and closes everything; ten seconds at
-// most. It is safe after a start that failed half way.
+// most. It is safe after a start that failed half way, and may be called again.
 func (s *Sidecar) Stop(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
+	s.stop.Do(func() { s.stopErr = s.stopAll(context.WithoutCancel(ctx)) })
+	return s.stopErr
+}
+
+func (s *Sidecar) stopAll(ctx context.Context) error {
 	var errs []error
 	s.held.HandBack()
 	if s.queue != nil {

@@ -86,6 +86,8 @@ func kills() (out []kill) {
 			out = append(out, kill{step: s, nth: 1}, kill{step: s, nth: 2})
 		case "rolled-back": // only where rows had landed before
 			out = append(out, kill{step: s, nth: 1, again: true})
+		case "copying", "copied": // nothing is copied where every row had landed before
+			out = append(out, kill{step: s, nth: 1}, kill{step: s, nth: 3}, kill{step: s, nth: 1, again: true})
 		default:
 			out = append(out, kill{step: s, nth: 1}, kill{step: s, nth: 3}, kill{step: s, nth: 2, again: true})
 		}
