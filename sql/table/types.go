@@ -51,12 +51,14 @@ func canonical(sqlType string) string {
 	if long, ok := spellings[sqlType]; ok {
 		return long
 	}
-	if strings.HasPrefix(sqlType, "numeric(") {
+	if limitedNumeric.MatchString(sqlType) {
 		p, s := typmod(sqlType)
 		return "numeric(" + strconv.Itoa(p) + "," + strconv.Itoa(s) + ")"
 	}
 	return sqlType
 }
+
+var limitedNumeric = regexp.MustCompile(`^numeric\( *\d{1,4} *(, *-?\d{1,4} *)?\)$`)
 
 var spellings = map[string]string{
 	"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone", "int": "integer", "int8": "bigint",
