@@ -176,7 +176,7 @@ func (c *steadyConn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {
 		c.patience = max(time.Until(t), 0)
 	}
-	return c.Conn.SetReadDeadline(t) //nolint:wrapcheck // a transparent connection: the library asks these errors what they are
+	return c.Conn.SetReadDeadline(t)
 }
 
 // SetDeadline is used to break a connection; no later piece may lengthen it.
@@ -184,7 +184,7 @@ func (c *steadyConn) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.patience = 0
-	return c.Conn.SetDeadline(t) //nolint:wrapcheck // as above
+	return c.Conn.SetDeadline(t)
 }
 
 func (c *steadyConn) Read(p []byte) (int, error) {
@@ -193,7 +193,7 @@ func (c *steadyConn) Read(p []byte) (int, error) {
 		c.link.received.Add(int64(n))
 		c.extend()
 	}
-	return n, err //nolint:wrapcheck // as above
+	return n, err
 }
 
 // extend moves the deadline on, seldom enough that a fast connection does not notice.

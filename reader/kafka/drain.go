@@ -61,7 +61,7 @@ func (c *Client) Drain(ctx context.Context, topic Topic, spans []plan.Span, emit
 	case emitErr != nil:
 		return drained, emitErr
 	case ctx.Err() != nil:
-		return drained, ctx.Err() //nolint:wrapcheck // the caller's own cancel, as it is
+		return drained, ctx.Err()
 	}
 	return drained, r.verdict()
 }

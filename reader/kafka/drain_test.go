@@ -126,13 +126,13 @@ func TestSlowReceiverIsNoStalledBroker(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
 	b.produce(0, large(60)...)
-	c := b.open(slow, func(o *Options) { o.StallTimeout = 60 * time.Millisecond })
+	c := b.open(slow, func(o *Options) { o.StallTimeout = 300 * time.Millisecond })
 	topic, spans := planned(t, c)
 	s := newSink(t, spans)
 	n := 0
 	s.each = func(Batch) error {
 		if n++; n < 4 {
-			<-time.After(150 * time.Millisecond)
+			<-time.After(500 * time.Millisecond)
 		}
 		return nil
 	}

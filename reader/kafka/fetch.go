@@ -135,7 +135,7 @@ func (c *Client) fetch(ctx context.Context, node int32, req *kmsg.FetchRequest) 
 	}
 	raw, err := c.kgo.Broker(int(node)).Request(ctx, send)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // cause() reads the library's error
+		return nil, err
 	}
 	resp, ok := raw.(*kmsg.FetchResponse)
 	if !ok {

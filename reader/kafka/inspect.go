@@ -85,7 +85,7 @@ func (c *Client) list(ctx context.Context, node int32, asks []ask, at int64, iso
 	req.Topics = append(req.Topics, t)
 	raw, err := c.kgo.Broker(int(node)).Request(ctx, req)
 	if err != nil {
-		return err //nolint:wrapcheck // cause() reads the library's error
+		return err
 	}
 	resp, ok := raw.(*kmsg.ListOffsetsResponse)
 	if !ok {
@@ -141,7 +141,7 @@ func (c *Client) epochEnds(ctx context.Context, node int32, asks []ask, out map[
 		if tooOld(err) {
 			return nil
 		}
-		return err //nolint:wrapcheck // cause() reads the library's error
+		return err
 	}
 	resp, ok := raw.(*kmsg.OffsetForLeaderEpochResponse)
 	if !ok {

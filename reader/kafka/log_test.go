@@ -163,36 +163,35 @@ func TestEmptyAnswersBelowTheTargetProveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, 2)
+			b := setup(t, 2, kfake.NumBrokers(2))
 			b.produce(0, numbered(10)...)
 			b.produce(1, numbered(10)...)
+			for p := range int32(2) {
+				if err := b.cluster.MoveTopicPartition(topicName, p, p); err != nil {
+					t.Fatal(err)
+				}
+			}
 			asked := 0
 			b.cluster.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
 				b.cluster.KeepControl()
-				req := kreq.(*kmsg.FetchRequest)
-				if p := req.Topics[0].Partitions; len(p) > 1 || p[0].Partition == 1 {
+				if b.cluster.CurrentNode() != 0 {
 					return nil, nil, false
 				}
 				asked++
-				return emptyAnswer(req, answer.head, answer.stable, answer.start), nil, true
+				return emptyAnswer(kreq.(*kmsg.FetchRequest), answer.head, answer.stable, answer.start), nil, true
 			})
 			c := b.open(brief)
 			topic, _ := planned(t, c)
-			spans := []plan.Span{{Partition: 0, From: 5, Target: 10, Epoch: 0}, {Partition: 1, Target: 10, Epoch: 0}}
+			spans := []plan.Span{{Partition: 0, From: 5, Target: 10, Epoch: 1}, {Partition: 1, Target: 10, Epoch: 1}}
 			s := newSink(t, spans)
-			s.at[0] = 5
-			d, err := c.Drain(deadline(t), topic, spans, func(b Batch) error {
-				if b.Partition == 0 {
-					return nil // the first, unhostile answer of both
-				}
-				return s.emit(b)
-			})
+			d, err := c.Drain(deadline(t), topic, spans, s.emit)
 			if err != nil {
 				t.Fatal(err)
 			}
+			same(t, s.values(0), nil)
 			same(t, s.values(1), numbered(10))
-			if len(d.NotProved) == 0 {
-				return // both were served by the one joint answer
+			if len(d.NotProved) != 1 {
+				t.Fatalf("not proved: %+v", d.NotProved)
 			}
 			if n := d.NotProved[0]; n.Partition != 0 || n.Position != 5 || n.Target != 10 || !strings.Contains(n.Message, "not proved") {
 				t.Errorf("not proved: %+v", n)

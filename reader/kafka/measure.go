@@ -49,7 +49,7 @@ func (c *Client) Measure(ctx context.Context, topic Topic, stored []plan.Stored,
 // orCancelled prefers the caller's own cancel to what it made fail.
 func orCancelled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() //nolint:wrapcheck // as it is
+		return ctx.Err()
 	}
 	return err
 }

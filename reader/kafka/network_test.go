@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -21,8 +20,9 @@ import (
 // line is a network that a test disturbs: connections can be refused, cut after some bytes, slowed or cut all at once.
 type line struct {
 	refuse atomic.Bool
-	cutAt  func() int64 // bytes a new connection may receive, 0 for any number
-	slice  int          // most bytes of one read, 0 for any number
+	down   atomic.Pointer[string] // the one address that refuses
+	cutAt  func() int64           // bytes a new connection may receive, 0 for any number
+	slice  int                    // most bytes of one read, 0 for any number
 	pause  time.Duration
 
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ type line struct {
 }
 
 func (l *line) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if l.refuse.Load() {
+	if down := l.down.Load(); l.refuse.Load() || down != nil && *down == addr {
 		return nil, errors.New("the line is down")
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -112,6 +112,31 @@ func TestCutConnectionsCostTimeOnly(t *testing.T) {
 	}
 }
 
+// TestLeaderThatDiesIsReplaced: its broker is gone for good, another one leads and reading goes on there.
+func TestLeaderThatDiesIsReplaced(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, kfake.NumBrokers(3))
+	b.produce(0, large(100)...)
+	l := &line{}
+	c := b.open(slow, over(l))
+	topic, spans := planned(t, c)
+	s := newSink(t, spans)
+	once(s, func() {
+		dead := b.cluster.LeaderFor(topicName, 0)
+		addr := c.addr(dead)
+		l.down.Store(&addr)
+		l.cut()
+		if err := b.cluster.MoveTopicPartition(topicName, 0, (dead+1)%3); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := c.Drain(deadline(t), topic, spans, s.emit); err != nil {
+		t.Fatal(err)
+	}
+	s.atTargets(spans)
+	same(t, s.values(0), large(100))
+}
+
 func TestBrokerThatComesBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1)
@@ -163,12 +188,51 @@ func TestSlowLineIsNoStalledBroker(t *testing.T) {
 	b := setup(t, 1)
 	b.produce(0, strings.Repeat("x", 900_000))
 	l := &line{}
-	c := b.open(over(l), func(o *Options) { o.StallTimeout = 200 * time.Millisecond })
+	c := b.open(over(l), func(o *Options) { o.StallTimeout = time.Second })
 	topic, spans := planned(t, c)
-	l.slice, l.pause = 4<<10, 4*time.Millisecond
+	l.slice, l.pause = 8<<10, 20*time.Millisecond
 	s := drain(t, c, topic, spans)
 	if len(s.records[0]) != 1 {
 		t.Error("the record is missing")
+	}
+}
+
+// TestSilenceIsMeasuredFromPieceToPiece: a deadline for a whole answer becomes one for each piece of it, until it is set to
+// break the connection.
+func TestSilenceIsMeasuredFromPieceToPiece(t *testing.T) {
+	t.Parallel()
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	c := &steadyConn{Conn: near, link: &link{}}
+	const patience, pieces = 400 * time.Millisecond, 8
+	go func() {
+		for range pieces {
+			<-time.After(patience / 4)
+			_, _ = far.Write([]byte("piece"))
+		}
+	}()
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 5)
+	for range pieces {
+		if _, err := c.Read(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.link.received.Load(); got != 5*pieces {
+		t.Errorf("%d bytes counted", got)
+	}
+	begun := time.Now()
+	if _, err := c.Read(p); !silent(err) {
+		t.Errorf("silence: %v", err)
+	}
+	if took := time.Since(begun); took > 4*patience {
+		t.Errorf("silence was seen after %s", took)
+	}
+	_ = c.SetReadDeadline(time.Now())
+	if _, err := c.Read(p); !silent(err) {
+		t.Errorf("a connection that is to break: %v", err)
 	}
 }
 
@@ -275,63 +339,4 @@ func TestOtherClusterMidRun(t *testing.T) {
 	})
 	_, err := c.Drain(deadline(t), topic, spans, s.emit)
 	wantError(t, err, "cluster_changed", "another")
-}
-
-// TestReplicaThatReadersAreSentTo: an empty answer that names another replica is no proof of emptiness.
-func TestReplicaThatReadersAreSentTo(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1)
-	b.produce(0, numbered(10)...)
-	c := b.open(brief)
-	topic, spans := planned(t, c)
-	b.cluster.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
-		b.cluster.KeepControl()
-		resp := emptyAnswer(kreq.(*kmsg.FetchRequest), 10, 10, 0)
-		resp.Topics[0].Partitions[0].PreferredReadReplica = 5
-		return resp, nil, true
-	})
-	_, err := c.Drain(deadline(t), topic, spans, func(Batch) error { return nil })
-	wantError(t, err, "stalled", "another replica")
-}
-
-// TestAnswersThatLie: the wrong topic, no topic, or the partition twice; the run ends, with a code or as not proved.
-func TestAnswersThatLie(t *testing.T) {
-	t.Parallel()
-	for name, lie := range map[string]func(*kmsg.FetchResponse){
-		"another topic":         func(r *kmsg.FetchResponse) { r.Topics[0].TopicID = [16]byte{9} },
-		"no topic":              func(r *kmsg.FetchResponse) { r.Topics = nil },
-		"no partition":          func(r *kmsg.FetchResponse) { r.Topics[0].Partitions = nil },
-		"a negative head":       func(r *kmsg.FetchResponse) { r.Topics[0].Partitions[0].HighWatermark = -5 },
-		"a batch over and over": func(r *kmsg.FetchResponse) { r.Topics[0].Partitions[0].RecordBatches = good(0, 1).bytes() },
-		"a batch that is cut":   func(r *kmsg.FetchResponse) { r.Topics[0].Partitions[0].RecordBatches = good(5, 5).bytes()[:70] },
-		"rubbish": func(r *kmsg.FetchResponse) {
-			r.Topics[0].Partitions[0].RecordBatches = []byte(strings.Repeat("z", 100))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, 1)
-			b.produce(0, numbered(10)...)
-			c := b.open(brief)
-			topic, _ := planned(t, c)
-			asked := 0
-			b.cluster.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
-				b.cluster.KeepControl()
-				asked++
-				resp := emptyAnswer(kreq.(*kmsg.FetchRequest), 10, 10, 0)
-				lie(resp)
-				return resp, nil, true
-			})
-			d, err := c.Drain(deadline(t), topic, []plan.Span{{Partition: 0, From: 5, Target: 10, Epoch: 0}}, func(b Batch) error {
-				return fmt.Errorf("handed on [%d,%d)", b.From, b.Next)
-			})
-			var e *Error
-			if err == nil && len(d.NotProved) == 0 || err != nil && !errors.As(err, &e) {
-				t.Errorf("%v, %+v", err, d)
-			}
-			if asked > 50 {
-				t.Errorf("asked %d times", asked)
-			}
-		})
-	}
 }

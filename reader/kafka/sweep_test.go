@@ -71,7 +71,7 @@ func (b *bench) sweep(t *testing.T, key kmsg.Key, count int, e *kerr.Error) {
 	fault := b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: topicName, Err: e, Count: count})
 	defer fault.Remove()
 	begun := time.Now()
-	err := b.run(t)
+	err := b.run(t, 150*time.Millisecond)
 	took := time.Since(begun)
 	var typed *Error
 	switch {
@@ -90,10 +90,10 @@ func (b *bench) sweep(t *testing.T, key kmsg.Key, count int, e *kerr.Error) {
 }
 
 // run is a whole run with short waits.
-func (b *bench) run(t *testing.T) error {
+func (b *bench) run(t *testing.T, forBrokers time.Duration) error {
 	t.Helper()
 	c := b.open(func(o *Options) {
-		o.PollTimeout, o.StallTimeout, o.MetadataTimeout = 20*time.Millisecond, 100*time.Millisecond, 150*time.Millisecond
+		o.PollTimeout, o.StallTimeout, o.MetadataTimeout = 20*time.Millisecond, 100*time.Millisecond, forBrokers
 	})
 	defer c.Close()
 	ctx := deadline(t)
@@ -127,7 +127,7 @@ func TestTopLevelErrors(t *testing.T) {
 	b.produce(1, numbered(10)...)
 	for _, e := range []*kerr.Error{kerr.UnknownServerError, kerr.FetchSessionIDNotFound, kerr.InvalidFetchSessionEpoch, kerr.UnknownTopicID, kerr.TopicAuthorizationFailed} {
 		fault := b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, TopLevel: true, Err: e, Count: -1})
-		if err := b.run(t); err == nil {
+		if err := b.run(t, time.Second); err == nil {
 			t.Errorf("%s: no error", e.Message)
 		}
 		if fault.Hits() == 0 || fault.Hits() > 50 {
@@ -163,7 +163,7 @@ func TestWordsOfFrequentErrors(t *testing.T) {
 			b.produce(0, numbered(10)...)
 			b.produce(1, numbered(10)...)
 			b.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{tc.key}, Topic: topicName, Err: tc.err, Count: -1})
-			wantError(t, b.run(t), tc.code, tc.words...)
+			wantError(t, b.run(t, time.Second), tc.code, tc.words...)
 		})
 	}
 }

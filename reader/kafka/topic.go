@@ -54,7 +54,7 @@ func (c *Client) Describe(ctx context.Context) (Topic, error) {
 			}
 		}
 		if ctx.Err() != nil {
-			return Topic{}, ctx.Err() //nolint:wrapcheck // the caller's own cancel, as it is
+			return Topic{}, ctx.Err()
 		}
 		if err != nil {
 			return Topic{}, err
