@@ -10,16 +10,11 @@ package migrations
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,107 +46,45 @@ type Options struct {
 	Logger *slog.Logger // nil: silent
 }
 
-// step is one numbered file.
-type step struct {
-	number int
-	name   string
-	sql    string
-	digest string
-}
-
-var stepName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
-
-// steps gives the numbered files in order; a gap in the numbers is an error.
-func steps(from fs.FS) ([]step, error) {
-	entries, err := fs.ReadDir(from, ".")
-	if err != nil {
-		return nil, fmt.Errorf("listing migrations: %w", err)
-	}
-	var out []step
-	for _, e := range entries {
-		m := stepName.FindStringSubmatch(e.Name())
-		if m == nil {
-			continue
-		}
-		text, err := fs.ReadFile(from, e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading migration %s: %w", e.Name(), err)
-		}
-		n, _ := strconv.Atoi(m[1])
-		if n != len(out)+1 {
-			return nil, fmt.Errorf("migration %s does not follow number %04d", e.Name(), len(out))
-		}
-		out = append(out, step{number: n, name: e.Name(), sql: string(text), digest: digest(string(text))})
-	}
-	return out, nil
-}
-
-// repeatable gives the files of sql/api as one text, in the order of ORDER.
-func repeatable() (string, error) {
-	order, err := api.FS.ReadFile("ORDER")
-	if err != nil {
-		return "", fmt.Errorf("reading sql/api/ORDER: %w", err)
-	}
-	var b strings.Builder
-	for _, name := range strings.Fields(string(order)) {
-		text, err := api.FS.ReadFile(name)
-		if err != nil {
-			return "", fmt.Errorf("reading sql/api/%s: %w", name, err)
-		}
-		fmt.Fprintf(&b, "-- %s\n%s\n", name, text)
-	}
-	return b.String(), nil
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
 // Apply migrates the database that config names. It opens connections of its own and closes them. Where another runner is
 // at work it waits for it, at most a minute.
 //
-// Errors: [ErrNewer]; a file that was changed after it was applied, by name; a right that is missing, with the statements for
-// a superuser to run.
+// Errors: [ErrNewer]; a file that was changed after it was applied, by name; a [*RightsError] with the statements for a
+// superuser to run where the role may not do what is wanted.
 func Apply(ctx context.Context, config *pgx.ConnConfig, o Options) error {
+	return apply(ctx, config, o, files, api.FS)
+}
+
+// apply is Apply with the files given: bootstrap.sql and the numbered ones, and the repeatable ones.
+func apply(ctx context.Context, config *pgx.ConnConfig, o Options, numbered, repeatable fs.FS) error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	bundle, err := load(numbered, repeatable)
+	if err != nil {
+		return err
 	}
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return fmt.Errorf("connecting to migrate: %w", err)
 	}
-	r := &runner{conn: conn, log: o.Logger}
+	r := &runner{conn: conn, log: o.Logger, bundle: bundle}
 	defer r.close(ctx)
-	return r.apply(ctx, config, files)
+	return r.apply(ctx, config)
 }
 
 // Check tells whether the database is at this program's version, without changing anything: nil, [ErrNewer], or what is
 // missing.
 func Check(ctx context.Context, config *pgx.ConnConfig) error {
+	bundle, err := load(files, api.FS)
+	if err != nil {
+		return err
+	}
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return fmt.Errorf("connecting to look at the schema: %w", err)
 	}
-	r := &runner{conn: conn, log: slog.New(slog.DiscardHandler)}
+	r := &runner{conn: conn, log: slog.New(slog.DiscardHandler), bundle: bundle}
 	defer r.close(ctx)
-	var there bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('connector._migration') IS NOT NULL").Scan(&there); err != nil {
-		return fmt.Errorf("looking at the schema: %w", err)
-	}
-	if !there {
-		return errors.New("the database has no schema of ours; run highwater migrate, or start without -no-migrate")
-	}
-	all, err := steps(files)
-	if err != nil {
-		return err
-	}
-	pending, err := r.pending(ctx, all)
-	if err != nil {
-		return err
-	}
-	if len(pending) > 0 {
-		return fmt.Errorf("the database lacks %s; run highwater migrate, or start without -no-migrate", pending[0].name)
-	}
-	return nil
+	return r.check(ctx)
 }

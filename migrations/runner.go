@@ -4,30 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 )
 
 // owner is the role that owns everything of ours; nobody logs in as it.
 const owner = "highwater_owner"
 
-// queueSchema is where River's tables live. River does not make it.
-const queueSchema = "connector_queue"
-
-// riverConns is what River's steps need at once.
-const riverConns = 2
+// begin opens the transaction of the repeatable files. Replacing a view waits for its readers, and everybody else then waits
+// behind us: rather fail and be started again.
+const begin = "BEGIN; SET LOCAL lock_timeout = '10s';"
 
 // runner is one connection that holds the lock.
 type runner struct {
-	conn *pgx.Conn
-	log  *slog.Logger
+	conn   *pgx.Conn
+	log    *slog.Logger
+	bundle *bundle
 }
 
 func (r *runner) close(ctx context.Context) {
@@ -36,51 +31,65 @@ func (r *runner) close(ctx context.Context) {
 	_ = r.conn.Close(ctx) // the session ends, and its lock with it
 }
 
-func (r *runner) apply(ctx context.Context, config *pgx.ConnConfig, from fs.FS) error {
+func (r *runner) apply(ctx context.Context, config *pgx.ConnConfig) error {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
 	if err := r.rights(ctx); err != nil {
 		return err
 	}
-	bootstrap, err := fs.ReadFile(from, "bootstrap.sql")
-	if err != nil {
-		return fmt.Errorf("reading bootstrap.sql: %w", err)
-	}
-	if err := r.run(ctx, "bootstrap.sql", string(bootstrap)); err != nil {
+	if err := r.run(ctx, "bootstrap.sql", r.bundle.bootstrap); err != nil {
 		return err
 	}
 	if err := r.run(ctx, "taking the owner's role", "SET ROLE "+owner); err != nil {
 		return err
 	}
-	all, err := steps(from)
+	pending, err := r.pending(ctx) // before River's steps, so that a newer database is left alone
 	if err != nil {
 		return err
 	}
-	pending, err := r.pending(ctx, all) // before River's steps, so that a newer database is left alone
-	if err != nil {
-		return err
-	}
-	if err := river(ctx, config); err != nil {
+	if err := r.river(ctx, config); err != nil {
 		return err
 	}
 	for _, s := range pending {
 		r.log.Info("migrating", "step", s.name)
-		if err := r.run(ctx, s.name, "BEGIN;\n"+s.sql+"\n"+s.record()+"\nCOMMIT;"); err != nil {
+		// No new line after BEGIN: an error tells the line of the file.
+		if err := r.run(ctx, s.name, "BEGIN; "+s.sql+"\n"+s.record()+"\nCOMMIT;"); err != nil {
 			return err
 		}
 	}
 	return r.repeat(ctx)
 }
 
-// record is the statement that remembers a step as applied.
-func (s step) record() string {
-	return fmt.Sprintf("INSERT INTO connector._migration (number, name, sha256) VALUES (%d, '%s', '%s');", s.number, s.name, s.digest)
-}
-
-// recordRepeatable remembers the digest of the repeatable files.
-func recordRepeatable(digest string) string {
-	return fmt.Sprintf("INSERT INTO connector._repeatable (sha256) VALUES ('%s') ON CONFLICT (one) DO UPDATE SET sha256 = EXCLUDED.sha256, applied_at = now();", digest)
+// check is what apply would do, told and not done.
+func (r *runner) check(ctx context.Context) error {
+	const remedy = "run highwater migrate, or start without -no-migrate"
+	var there bool
+	if err := r.conn.QueryRow(ctx, "SELECT to_regclass('connector._migration') IS NOT NULL").Scan(&there); err != nil {
+		return fmt.Errorf("looking at the schema: %w", err)
+	}
+	if !there {
+		return errors.New("the database has no schema of ours; " + remedy)
+	}
+	pending, err := r.pending(ctx)
+	if err != nil {
+		return err
+	}
+	if len(pending) > 0 {
+		return fmt.Errorf("the database lacks %s; %s", pending[0].name, remedy)
+	}
+	version, err := r.riverAt(ctx)
+	if err != nil {
+		return err
+	}
+	if version < riverVersion {
+		return fmt.Errorf("the queue's tables are at River's step %d, not %d; %s", version, riverVersion, remedy)
+	}
+	same, err := r.repeated(ctx)
+	if err == nil && !same {
+		return errors.New("the database has functions and views of another version than this program; " + remedy)
+	}
+	return err
 }
 
 func (r *runner) lock(ctx context.Context) error {
@@ -93,40 +102,9 @@ func (r *runner) lock(ctx context.Context) error {
 	return err
 }
 
-// rights names, before anything is tried, what the role would need and lacks.
-func (r *runner) rights(ctx context.Context) error {
-	var role, database string
-	var roles, schemas, create, createRole, member bool
-	err := r.conn.QueryRow(ctx, `
-		SELECT current_user, current_database(),
-			(SELECT count(*) = 3 FROM pg_catalog.pg_roles AS x WHERE x.rolname IN ('highwater_owner', 'highwater_operator', 'highwater_reader')),
-			(SELECT count(*) = 2 FROM pg_catalog.pg_namespace AS n WHERE n.nspname IN ('connector', 'connector_queue')),
-			has_database_privilege(current_database(), 'CREATE'), u.rolcreaterole OR u.rolsuper,
-			COALESCE((SELECT pg_has_role(o.oid, 'MEMBER') FROM pg_catalog.pg_roles AS o WHERE o.rolname = 'highwater_owner'), false)
-		FROM pg_catalog.pg_roles AS u WHERE u.rolname = current_user`).Scan(&role, &database, &roles, &schemas, &create, &createRole, &member)
-	if err != nil {
-		return fmt.Errorf("looking at the rights of the role: %w", err)
-	}
-	var lack []string
-	as := pgx.Identifier{role}.Sanitize()
-	if !roles && !createRole {
-		lack = append(lack, "CREATE ROLE highwater_owner NOLOGIN;", "CREATE ROLE highwater_operator NOLOGIN;", "CREATE ROLE highwater_reader NOLOGIN;")
-	}
-	if !member && !createRole {
-		lack = append(lack, "GRANT highwater_owner TO "+as+";")
-	}
-	if !schemas && !create {
-		lack = append(lack, "GRANT CREATE ON DATABASE "+pgx.Identifier{database}.Sanitize()+" TO "+as+";")
-	}
-	if len(lack) > 0 {
-		return fmt.Errorf("role %s lacks rights for the first migration; a superuser runs:\n  %s\n(or the whole of it once: highwater migrate --print | psql)", as, strings.Join(lack, "\n  "))
-	}
-	return nil
-}
-
 // pending gives the steps that the database lacks. A step that was changed after it was applied, and a database that knows
 // more steps than we do, are errors.
-func (r *runner) pending(ctx context.Context, all []step) ([]step, error) {
+func (r *runner) pending(ctx context.Context) ([]step, error) {
 	rows, err := r.conn.Query(ctx, "SELECT m.number, m.name, m.sha256 FROM connector._migration AS m ORDER BY m.number")
 	if err != nil {
 		return nil, fmt.Errorf("reading which migrations were applied: %w", err)
@@ -138,6 +116,7 @@ func (r *runner) pending(ctx context.Context, all []step) ([]step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading which migrations were applied: %w", err)
 	}
+	all := r.bundle.steps
 	if len(applied) > len(all) {
 		return nil, fmt.Errorf("%w (it knows %s)", ErrNewer, applied[len(applied)-1].name)
 	}
@@ -149,23 +128,33 @@ func (r *runner) pending(ctx context.Context, all []step) ([]step, error) {
 	return all[len(applied):], nil
 }
 
-func (r *runner) repeat(ctx context.Context) error {
-	text, err := repeatable()
+// repeated tells whether the repeatable files were applied last as they are now.
+func (r *runner) repeated(ctx context.Context) (same bool, err error) {
+	err = r.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM connector._repeatable AS x WHERE x.sha256 = $1)", r.bundle.digest).Scan(&same)
 	if err != nil {
-		return err
+		return false, fmt.Errorf("reading the digest of the repeatable SQL: %w", err)
 	}
-	var same bool
-	if err := r.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM connector._repeatable AS x WHERE x.sha256 = $1)", digest(text)).Scan(&same); err != nil {
-		return fmt.Errorf("reading the digest of the repeatable SQL: %w", err)
-	}
-	if same {
-		return nil
-	}
-	r.log.Info("applying functions, views and grants")
-	return r.run(ctx, "sql/api", "BEGIN;\n"+text+recordRepeatable(digest(text))+"\nCOMMIT;")
+	return same, nil
 }
 
-// run sends a script as it stands. After an error nothing of an open transaction stays.
+func (r *runner) repeat(ctx context.Context) error {
+	same, err := r.repeated(ctx)
+	if err != nil || same {
+		return err
+	}
+	r.log.Info("applying functions, views and grants")
+	if err := r.run(ctx, "sql/api", begin); err != nil {
+		return err
+	}
+	for _, f := range r.bundle.repeatable {
+		if err := r.run(ctx, "sql/api/"+f.name, f.sql); err != nil {
+			return err
+		}
+	}
+	return r.run(ctx, "sql/api", r.bundle.record()+" COMMIT;")
+}
+
+// run sends a script as it stands. After an error nothing of an open transaction stays, because the connection is closed.
 func (r *runner) run(ctx context.Context, what, sql string) error {
 	_, err := r.conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err == nil {
@@ -173,30 +162,9 @@ func (r *runner) run(ctx context.Context, what, sql string) error {
 	}
 	var pe *pgconn.PgError
 	if errors.As(err, &pe) && pe.Position > 0 {
-		return fmt.Errorf("%s: line %d: %w", what, 1+strings.Count(sql[:min(int(pe.Position), len(sql))], "\n"), err)
+		before := []rune(sql) // the server counts characters
+		before = before[:min(int(pe.Position), len(before))]
+		return fmt.Errorf("%s: line %d: %w", what, 1+strings.Count(string(before), "\n"), err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// river applies River's own steps; they cannot share a transaction with ours or with each other.
-func river(ctx context.Context, config *pgx.ConnConfig) error {
-	pc, err := pgxpool.ParseConfig(config.ConnString())
-	if err != nil {
-		return fmt.Errorf("reading the database URL: %w", err)
-	}
-	pc.ConnConfig, pc.MaxConns = config.Copy(), riverConns
-	pc.ConnConfig.RuntimeParams["role"] = owner
-	pool, err := pgxpool.NewWithConfig(ctx, pc)
-	if err != nil {
-		return fmt.Errorf("connecting for the queue's migrations: %w", err)
-	}
-	defer pool.Close()
-	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: queueSchema, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return fmt.Errorf("preparing the queue's migrations: %w", err)
-	}
-	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrating the queue: %w", err)
-	}
-	return nil
 }
