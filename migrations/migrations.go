@@ -64,7 +64,8 @@ func apply(ctx context.Context, config *pgx.ConnConfig, o Options, numbered, rep
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	config = settled(config)
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("connecting to migrate: %w", err)
 	}
@@ -73,6 +74,19 @@ func apply(ctx context.Context, config *pgx.ConnConfig, o Options, numbered, rep
 	return r.apply(ctx, config)
 }
 
+// settled is the configuration with the session's settings that the role or the database may have set otherwise: names are
+// those of the system, whatever search_path would find first, and no timeout for queries ends a long step.
+func settled(config *pgx.ConnConfig) *pgx.ConnConfig {
+	config = config.Copy()
+	for name, value := range sessionSettings {
+		config.RuntimeParams[name] = value
+	}
+	return config
+}
+
+// sessionSettings hold for a runner's connections, and in the printed script.
+var sessionSettings = map[string]string{"search_path": "pg_catalog, pg_temp", "statement_timeout": "0"}
+
 // Check tells whether the database is at this program's version, without changing anything: nil, [ErrNewer], or what is
 // missing.
 func Check(ctx context.Context, config *pgx.ConnConfig) error {
@@ -80,7 +94,7 @@ func Check(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	conn, err := pgx.ConnectConfig(ctx, settled(config))
 	if err != nil {
 		return fmt.Errorf("connecting to look at the schema: %w", err)
 	}

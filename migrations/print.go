@@ -3,6 +3,8 @@ package migrations
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"highwater/sql/api"
@@ -41,7 +43,10 @@ func (b *bundle) script() (string, error) {
 		"-- It needs CREATE on the database and CREATEROLE, or a superuser.\n" +
 		"\\set ON_ERROR_STOP on\n\\set QUIET on\n" +
 		"-- River's steps select constants here and there, which say nothing.\n\\o /dev/null\n\n")
-	fmt.Fprintf(&s, "-- No other runner meanwhile.\nDO $do$ BEGIN PERFORM pg_advisory_lock(%d, %d); END $do$;\n\n", lockClass, lockKey)
+	for _, name := range slices.Sorted(maps.Keys(sessionSettings)) {
+		fmt.Fprintf(&s, "SET %s = %s;\n", name, sessionSettings[name])
+	}
+	fmt.Fprintf(&s, "\n-- No other runner meanwhile.\nDO $do$ BEGIN PERFORM pg_advisory_lock(%d, %d); END $do$;\n\n", lockClass, lockKey)
 	fmt.Fprintf(&s, "-- bootstrap.sql\n%s\nSET ROLE %s;\n\n", b.bootstrap, owner)
 	if err := printRiver(&s); err != nil {
 		return "", err
