@@ -47,7 +47,7 @@ type attempt struct {
 func (a *attempt) land(ctx context.Context) error {
 	conn, err := a.l.pool.Acquire(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // Land names the chunk
+		return err
 	}
 	a.conn = conn.Conn()
 	defer a.release(ctx, conn)
@@ -93,7 +93,7 @@ func (a *attempt) begin() *pgx.Batch {
 func ms(d time.Duration) string { return strconv.FormatInt(max(d.Milliseconds(), 1), 10) }
 
 func (a *attempt) send(ctx context.Context, b *pgx.Batch) error {
-	return a.conn.SendBatch(ctx, b).Close() //nolint:wrapcheck // Land names the chunk
+	return a.conn.SendBatch(ctx, b).Close()
 }
 
 // open begins, locks the positions and compares them with the chunk; where the chunk does not change the table, the same round
@@ -147,7 +147,7 @@ func (a *attempt) compare(rows pgx.Rows) error {
 		return nil
 	})
 	if err != nil {
-		return err //nolint:wrapcheck // Land names the chunk
+		return err
 	}
 	if !same || i != len(a.c.Advances) {
 		return ErrFenced
@@ -277,7 +277,7 @@ func (a *attempt) commit(ctx context.Context) error {
 	case err == nil:
 		return fmt.Errorf("the server answered COMMIT with %s", tag)
 	case errors.As(err, &pe) && !a.conn.IsClosed():
-		return err //nolint:wrapcheck // Land names the chunk
+		return err
 	}
 	return fmt.Errorf("%w: %w", errUnknown, err)
 }

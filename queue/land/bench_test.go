@@ -25,8 +25,12 @@ import (
 const benchRows = 300_000
 
 var partnerColumns = []table.Alter{
-	{Column: "partner_id", Field: "partner_id", Type: "bigint"}, {Column: "name", Field: "name", Type: "text"}, {Column: "city", Field: "city", Type: "text"},
-	{Column: "country", Field: "country", Type: "text"}, {Column: "credit_limit", Field: "credit_limit", Type: "bigint"}, {Column: "updated_at", Field: "updated_at", Type: "text"},
+	{Column: "partner_id", Field: "partner_id", Type: "bigint"},
+	{Column: "name", Field: "name", Type: "text"},
+	{Column: "city", Field: "city", Type: "text"},
+	{Column: "country", Field: "country", Type: "text"},
+	{Column: "credit_limit", Field: "credit_limit", Type: "bigint"},
+	{Column: "updated_at", Field: "updated_at", Type: "text"},
 }
 
 // partners are rows in the shape of the ACME topic.

@@ -102,7 +102,7 @@ func (a *attempt) takeIDs(b *pgx.Batch) {
 	b.Queue(stmt.LandIDs, a.shape.Sequence(), n).QueryRow(func(row pgx.Row) error {
 		var last int64
 		if err := row.Scan(&a.ids.first, &last); err != nil {
-			return err //nolint:wrapcheck // Land names the chunk
+			return err
 		}
 		a.ids.asked = true
 		if last-a.ids.first+1 != n {
@@ -124,7 +124,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 	if a.ids.first == 0 && a.ids.list == nil {
 		// The sequence has a cache or another increment, or somebody else takes from it too.
 		err := a.conn.QueryRow(ctx, stmt.LandIDList, a.shape.Sequence(), int64(len(a.c.Rows))).Scan(&a.ids.list)
-		return err //nolint:wrapcheck // Land names the chunk
+		return err
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (a *attempt) prepare(ctx context.Context) error {
 func (a *attempt) copy(ctx context.Context, order []int32) error {
 	if a.dirty {
 		if _, err := a.conn.Exec(ctx, "RELEASE SAVEPOINT rows; SAVEPOINT rows"); err != nil {
-			return err //nolint:wrapcheck // Land names the chunk
+			return err
 		}
 		a.dirty = false
 	}
@@ -142,7 +142,7 @@ func (a *attempt) copy(ctx context.Context, order []int32) error {
 	r := &reader{a: a, order: order, tail: a.tail()}
 	tag, err := a.conn.PgConn().CopyFrom(ctx, r, a.copySQL())
 	if err != nil {
-		return err //nolint:wrapcheck // Land names the chunk
+		return err
 	}
 	if tag.RowsAffected() != int64(len(order)) {
 		return &Error{

@@ -35,10 +35,10 @@ func (b *bundle) unmoved(position, rows int64) {
 
 func TestAChunkOfALostLeaseWritesNothing(t *testing.T) {
 	for name, ddl := range map[string]string{
-		"another fence":                    "UPDATE connector._cursor SET fence = fence + 1",
-		"another position":                 "UPDATE connector._cursor SET next_offset = 3 WHERE partition = 0",
-		"a position that is gone":          "DELETE FROM connector._cursor WHERE partition = 0",
-		"the same chunk, committed before": "UPDATE connector._cursor SET next_offset = 9 WHERE partition = 0",
+		"another fence":           "UPDATE connector._cursor SET fence = fence + 1",
+		"a position before it":    "UPDATE connector._cursor SET next_offset = 1 WHERE partition = 0",
+		"a position behind it":    "UPDATE connector._cursor SET next_offset = 7 WHERE partition = 0",
+		"a position that is gone": "DELETE FROM connector._cursor WHERE partition = 0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := setup(t, Options{})
@@ -196,6 +196,8 @@ func TestHostileSettingsOfTheDatabaseDoNotReachAChunk(t *testing.T) {
 	} {
 		b.exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " + strings.ReplaceAll(s, "'", "''") + "', current_database()); END $$")
 	}
+	b.exec(`DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN
+		EXECUTE format('ALTER DATABASE %I SET transaction_timeout = %L', current_database(), '250ms'); END IF; END $$`)
 	b.pool.Reset()
 	b.exec(`ALTER TABLE connector.t_orders ADD COLUMN at timestamptz;
 		CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.3); RAISE NOTICE ''slow''; RETURN NEW; END';

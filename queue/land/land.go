@@ -193,7 +193,7 @@ func (l *Lander) Shape(ctx context.Context, run Run) (*table.Shape, error) {
 func (l *Lander) look(ctx context.Context, run Run) (shape *table.Shape, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Shape names the table
+		return nil, err
 	}
 	a := &attempt{l: l, run: run, conn: conn.Conn()}
 	defer a.release(ctx, conn)

@@ -226,8 +226,15 @@ func (a *attempt) advances() string {
 			name  string
 			value int64
 		}{
-			{"from", adv.From}, {"to", adv.To}, {"epoch", int64(adv.Epoch)}, {"written", p.Written}, {"duplicates", p.Duplicates},
-			{"dead_letters", p.Letters}, {"filtered", adv.Filtered}, {"tombstones_applied", adv.Tombstones}, {"no_record", adv.NoRecord},
+			{"from", adv.From},
+			{"to", adv.To},
+			{"epoch", int64(adv.Epoch)},
+			{"written", p.Written},
+			{"duplicates", p.Duplicates},
+			{"dead_letters", p.Letters},
+			{"filtered", adv.Filtered},
+			{"tombstones_applied", adv.Tombstones},
+			{"no_record", adv.NoRecord},
 		} {
 			b = strconv.AppendInt(append(append(append(b, '"'), f.name...), `":`...), f.value, 10)
 			b = append(b, ',')

@@ -45,7 +45,7 @@ func (l *Lander) resolve(ctx context.Context, run Run, c *Chunk, cause error) (c
 func (l *Lander) outcome(ctx context.Context, run Run, c *Chunk) (committed bool, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return false, err //nolint:wrapcheck // resolve names the chunk
+		return false, err
 	}
 	a := &attempt{l: l, run: run, c: c, conn: conn.Conn()}
 	defer a.release(ctx, conn)
@@ -67,7 +67,7 @@ func (l *Lander) outcome(ctx context.Context, run Run, c *Chunk) (committed bool
 			}
 			return nil
 		})
-		return err //nolint:wrapcheck // resolve names the chunk
+		return err
 	})
 	if err := a.send(ctx, b); err != nil {
 		return false, err

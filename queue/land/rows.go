@@ -80,7 +80,7 @@ func (a *attempt) put(ctx context.Context, order []int32) error {
 			return err
 		}
 		if _, err := a.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT rows"); err != nil {
-			return err //nolint:wrapcheck // Land names the chunk
+			return err
 		}
 		a.l.o.Failpoint("rolled-back")
 		if conflict {
@@ -194,7 +194,7 @@ func (a *attempt) secondChance(ctx context.Context) error {
 				return err
 			}
 			if _, err := a.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT rows"); err != nil {
-				return err //nolint:wrapcheck // Land names the chunk
+				return err
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (a *attempt) absent(ctx context.Context, order []int32) ([]int32, error) {
 	rows, err := a.conn.Query(ctx, fmt.Sprintf(`SELECT _row_hash FROM ONLY %s WHERE _row_hash = ANY ($1::text[]) ORDER BY _row_hash COLLATE "C"`,
 		table.Quoted(a.run.Table)), hashes)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Land names the chunk
+		return nil, err
 	}
 	missing := make([]int32, 0, len(order))
 	var has string
@@ -226,7 +226,7 @@ func (a *attempt) absent(ctx context.Context, order []int32) ([]int32, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Land names the chunk
+		return nil, err
 	}
 	return append(missing, order[i:]...), nil
 }
