@@ -59,8 +59,10 @@ var valueCases = []valueCase{
 	{name: "schema and payload", values: []string{`{"schema":{"type":"struct","fields":[]},"payload":{"id":1}}`}, row: `schema={"type":"struct","fields":[]} payload={"id":1}`},
 	{name: "arrays", values: []string{`{"a":[1,2],"b":[],"c":[[1],["x"]]}`}, row: `a=[1,2] b=[] c=[[1],["x"]]`},
 	{name: "names that differ in case", values: []string{`{"Id":1,"iD":2,"ID":3}`}, row: "Id=1 iD=2 ID=3"},
-	{name: "reserved words and quotes", values: []string{`{"user":1,"order":2,"select":3,"collation":"c","all":true,"\"q\"":4,"x;drop table y":5}`},
-		row: `user=1 order=2 select=3 collation=c all=t "q"=4 x;drop table y=5`},
+	{
+		name: "reserved words and quotes", values: []string{`{"user":1,"order":2,"select":3,"collation":"c","all":true,"\"q\"":4,"x;drop table y":5}`},
+		row: `user=1 order=2 select=3 collation=c all=t "q"=4 x;drop table y=5`,
+	},
 	{name: "a key of zero length", values: []string{`{"":1,"id_":2}`}, letter: "a key is empty"},
 	{name: "a key twice", values: []string{`{"a":1,"a":2}`}, letter: `the key "a" appears twice`},
 	{name: "tombstone", values: []string{`<null>`}, letter: "MalformedSource: Kafka tombstone (key 'k"},
@@ -77,8 +79,10 @@ var valueCases = []valueCase{
 	{name: "bytes in base64", o: Options{Types: map[string]string{"b": "bytea"}}, values: []string{`{"b":"AP8="}`}, row: `b=\\x00ff`},
 	{name: "bytes in base64 without padding", o: Options{Types: map[string]string{"b": "bytea"}}, values: []string{`{"b":"AP8"}`}, row: `b=\\x00ff`},
 	{name: "bytes that are no base64", o: Options{Types: map[string]string{"b": "bytea"}}, values: []string{`{"b":"~"}`}, letter: `TypeConflict: the field "b" is the string "~", and its column is bytea written as base64`},
-	{name: "a float that a declared type would round", o: Options{Types: map[string]string{"f": "double precision"}}, values: []string{`{"f":0.12345678901234567890123}`},
-		letter: "its column is double precision, which would not keep it exactly"},
+	{
+		name: "a float that a declared type would round", o: Options{Types: map[string]string{"f": "double precision"}}, values: []string{`{"f":0.12345678901234567890123}`},
+		letter: "its column is double precision, which would not keep it exactly",
+	},
 	{name: "a long string in a letter", shape: []string{"c:bigint"}, values: []string{`{"c":"` + strings.Repeat("x\\n", 5000) + `"}`}, letter: `x\nx\nx`},
 }
 

@@ -88,8 +88,11 @@ func TestRenameExcludeOnly(t *testing.T) {
 		{"exclude", Options{Exclude: []string{"id", "b"}}, lines("add c text", `0:0 c=\N`)},
 		{"only, then rename", Options{Only: []string{"id"}, Rename: map[string]string{"id": "n"}}, lines("add n bigint", "0:0 n=1")},
 		{"only nothing", Options{Only: []string{}}, "0:0"},
-		{"a declared type by field", Options{Rename: map[string]string{"id": "n"}, Types: map[string]string{"id": "numeric(10,2)", "c": "date"}, Exclude: []string{"b"}},
-			lines("add n numeric(10,2)", "add c date", `0:0 n=1 c=\N`)},
+		{
+			"a declared type by field",
+			Options{Rename: map[string]string{"id": "n"}, Types: map[string]string{"id": "numeric(10,2)", "c": "date"}, Exclude: []string{"b"}},
+			lines("add n numeric(10,2)", "add c date", `0:0 n=1 c=\N`),
+		},
 		{"a declared type by column", Options{Rename: map[string]string{"id": "n"}, Types: map[string]string{"n": "text"}, Only: []string{"id"}}, lines("add n text", "0:0 n=1")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -247,7 +250,7 @@ func TestTransportColumns(t *testing.T) {
 	batch.Records[1].Key = []byte{0xff, 0}
 	b = New(Options{Include: []string{"key"}})
 	b.Add(batch)
-	chunks, shape = all(t, b, shape)
+	chunks, _ = all(t, b, shape)
 	compare(t, shown(chunks...), lines("4:14 _key=k14 a=6", "add _key_bytes bytea", `4:15 _key=\N _key_bytes=\\xff00 a=7`, `4:16 _key=k16 _key_bytes=\N a=8`))
 
 	// One that somebody dropped is added again; one that they changed is written to as it is.

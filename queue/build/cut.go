@@ -202,6 +202,7 @@ func (b *Builder) set(m *message, v verdict) {
 		})
 	case row:
 		b.row(m, v.form)
+	default: // filtered, or without record: counted where the chunk's advances are
 	}
 }
 

@@ -60,7 +60,7 @@ func (b *Builder) judge(m *message) (verdict, error) {
 	}
 	f, refusal := b.take(r.Value)
 	if refusal != nil {
-		return letterOf(reasonMalformed, refusal.Message), nil
+		return letterOf(reasonMalformed, refusal.Message), nil //nolint:nilerr // a refusal is a letter, not a fault of the run
 	}
 	switch {
 	case f.reserved != nil:

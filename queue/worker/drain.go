@@ -40,7 +40,7 @@ func (r *run) drain(ctx context.Context, client *kafka.Client) error {
 		if !r.behind() {
 			return nil
 		}
-		shape, err = r.pass(ctx, client, shape)
+		err = r.pass(ctx, client, shape)
 		switch {
 		case err == nil:
 			return nil
@@ -85,7 +85,7 @@ func (r *run) again(ctx context.Context, wait bool) error {
 			select {
 			case <-r.reading.Done():
 				return stopped(r.reading)
-			case <-time.After(pause/2 + rand.N(pause/2)): //nolint:gosec // jitter needs no secrecy
+			case <-time.After(pause/2 + rand.N(pause/2)):
 			}
 			pause = min(2*pause, databaseBackoffMax)
 		}
@@ -107,9 +107,8 @@ func (r *run) again(ctx context.Context, wait bool) error {
 	}
 }
 
-// pass runs the three stages at once until all that was asked for is landed, or one of them fails. It gives the table's
-// shape as it last stood.
-func (r *run) pass(ctx context.Context, client *kafka.Client, shape *table.Shape) (*table.Shape, error) {
+// pass runs the three stages at once until all that was asked for is landed, or one of them fails.
+func (r *run) pass(ctx context.Context, client *kafka.Client, shape *table.Shape) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reading, stopReading := context.WithCancel(r.reading)
@@ -119,16 +118,16 @@ func (r *run) pass(ctx context.Context, client *kafka.Client, shape *table.Shape
 	read, built := make(chan error, 1), make(chan error, 1)
 	go func() { read <- p.read(reading, client) }()
 	go func() { built <- p.build(shape) }()
-	shape, landErr := p.land(ctx, shape)
+	landErr := p.land(ctx, shape)
 	stopReading()
 	cancel()
 	readErr, buildErr := <-read, <-built
 	for _, err := range []error{landErr, stopped(r.reading), buildErr, readErr} {
 		if err != nil {
-			return shape, err
+			return err
 		}
 	}
-	return shape, nil
+	return nil
 }
 
 // pipe is the three stages of one pass and what they hand over. Only the reader's hand-over is bounded by bytes; the
@@ -219,19 +218,19 @@ func (p *pipe) hand(shape *table.Shape) (*table.Shape, error) {
 }
 
 // land commits chunks in the order built until there are no more, or the run is to stop after the chunk in hand.
-func (p *pipe) land(ctx context.Context, shape *table.Shape) (*table.Shape, error) {
+func (p *pipe) land(ctx context.Context, shape *table.Shape) error {
 	r := p.run
 	for c := range p.chunks {
 		if why := stopped(r.reading); why != nil {
-			return shape, why
+			return why
 		}
 		begun := time.Now()
 		landed, err := r.w.o.Lander.Land(ctx, r.landing(), c.Chunk, shape)
 		if err != nil {
 			if errors.Is(err, land.ErrShapeChanged) {
-				return landed.Shape, errAgain
+				return errAgain
 			}
-			return shape, err //nolint:wrapcheck // land names the chunk
+			return err //nolint:wrapcheck // land names the chunk
 		}
 		r.w.o.Meter.Chunk(landed.Written, landed.Duplicates, landed.Letters, time.Since(begun))
 		shape = landed.Shape
@@ -242,10 +241,10 @@ func (p *pipe) land(ctx context.Context, shape *table.Shape) (*table.Shape, erro
 			p.shapes <- shape
 		}
 		if err := r.after(ctx, c.Chunk, landed); err != nil {
-			return shape, err
+			return err
 		}
 	}
-	return shape, nil
+	return nil
 }
 
 // moved takes the committed positions into the spans.
@@ -293,7 +292,7 @@ func (r *run) after(ctx context.Context, c *land.Chunk, l land.Landed) error {
 // unreached keeps a sentence for every partition whose end could not be proved.
 func (r *run) unreached(d kafka.Drained) {
 	for _, n := range d.NotProved {
-		r.notProved[n.Partition] = fmt.Sprintf("%s[%d]: the broker answered without an error and without progress at offset %d, below the target %d", r.m.Topic, n.Partition, n.Position, n.Target)
+		r.notProved[n.Partition] = n.Message
 	}
 }
 

@@ -33,8 +33,9 @@ func partial(code, message, hint string) store.End {
 }
 
 // endOf says how a run ends that met err. It is the one place where an error becomes a line of the ledger; where it
-// comes from a reader, a refusal of the plan or the landing, that room has chosen the code already.
-func endOf(err error) store.End {
+// comes from a reader, a refusal of the plan or the landing, that room has chosen the code already. failOnLost is the
+// manifest's on_lost: fail.
+func endOf(err error, failOnLost bool) store.End {
 	if s, ok := asStop(err); ok {
 		return s.end
 	}
@@ -52,6 +53,9 @@ func endOf(err error) store.End {
 		return failed(refusal.Code, refusal.Message, refusal.Hint)
 	case errors.As(err, &reading):
 		e := failed(reading.Code, reading.Message, reading.Hint)
+		if reading.Code == "offsets_expired" && !failOnLost {
+			e.Status = "Partial" // retention passed the reader in mid-run; the next run plans anew and names the range
+		}
 		e.Retryable = reading.Retryable
 		return e
 	case errors.As(err, &landing):
@@ -77,6 +81,9 @@ func (r *run) endOfPass() store.End {
 			"Raise the topic's retention or run more often; what the broker deleted cannot be read.")
 	}
 	e := store.End{Status: "Completed", Code: "ok"}
+	if len(r.expired) > 0 {
+		e.Code, e.Message = "expired_before_first_read", strings.Join(r.expired, "; ")
+	}
 	if n := r.letters; n > 0 {
 		e.Hint = fmt.Sprintf("%d messages were set aside: SELECT * FROM connector.dlq WHERE run_id = '%s';", n, r.c.RunID)
 	}

@@ -29,6 +29,7 @@ type run struct {
 	spans     []plan.Span
 	proved    map[int32]bool   // partitions whose target was reached by proof of emptiness
 	lost      []string         // sentences about ranges the broker had deleted
+	expired   []string         // sentences about offsets that had left the broker before the first read
 	notProved map[int32]string // a sentence for each partition whose end could not be proved
 	letters   int64
 	poison    int // chunks in a row without one good message
@@ -75,7 +76,7 @@ func (r *run) connect() (*kafka.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Logger, o.BufferBytes = r.log, r.w.o.BufferBytes
+	o.Connector, o.Logger, o.BufferBytes = r.c.Connector, r.log, r.w.o.BufferBytes
 	client, err := r.w.o.Kafka(o)
 	if err != nil {
 		return nil, fmt.Errorf("opening the broker connection: %w", err)
@@ -105,7 +106,7 @@ func (r *run) plan(ctx context.Context, client *kafka.Client) error {
 	measured := time.Now()
 	ends, err := client.Measure(r.reading, topic, stored, start)
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // the reader names the topic
 	}
 	r.w.o.Failpoint("run-measured")
 	p, refusal := plan.Decide(plan.Input{
@@ -116,9 +117,9 @@ func (r *run) plan(ctx context.Context, client *kafka.Client) error {
 		r.sayFinding(ctx, f)
 	}
 	if refusal != nil {
-		return refusal
+		return refusal //nolint:wrapcheck // the plan names topic and partition
 	}
-	r.lost = p.Lost
+	r.lost, r.expired = p.Lost, p.Expired
 	if r.c.Planned {
 		return r.resume(ctx, p)
 	}

@@ -165,5 +165,5 @@ func (r *run) recovered(ctx context.Context) (end store.End, err error) {
 			return store.End{}, err
 		}
 	}
-	return endOf(err), nil
+	return endOf(err, r.m.OnLost == "fail"), nil
 }

@@ -26,8 +26,10 @@ func TestObjectGivesFieldsInOrderWithTheirText(t *testing.T) {
 		{"white space around everything", " \t\r\n{ \"a\" : 1 , \"b\" :\n[ 1 ] } \n", `a:i:1 b:o:[ 1 ]`},
 		{"order and number text kept", `{"z":1.10,"a":1e400,"m":9007199254740993}`, `z:N:1.10 a:N:1e400 m:i:9007199254740993`},
 		{"byte order mark", "\xef\xbb\xbf{\"id\":1}", `id:i:1`},
-		{"bounds of int64", `{"a":9223372036854775807,"b":-9223372036854775808,"c":9223372036854775808,"d":-9223372036854775809}`,
-			`a:i:9223372036854775807 b:i:-9223372036854775808 c:N:9223372036854775808 d:N:-9223372036854775809`},
+		{
+			"bounds of int64", `{"a":9223372036854775807,"b":-9223372036854775808,"c":9223372036854775808,"d":-9223372036854775809}`,
+			`a:i:9223372036854775807 b:i:-9223372036854775808 c:N:9223372036854775808 d:N:-9223372036854775809`,
+		},
 		{"zeros", `{"a":0,"b":-0,"c":-0.0,"d":0e0}`, `a:i:0 b:i:-0 c:N:-0.0 d:N:0e0`},
 		{"a whole number with an exponent or a point is a number", `{"a":1.0,"b":1e2,"c":1E+2}`, `a:N:1.0 b:N:1e2 c:N:1E+2`},
 		{"strings that look like numbers", `{"zip":"007","e":"","x":"1e5"}`, `zip:s:"007" e:s:"" x:s:"1e5"`},

@@ -45,6 +45,7 @@ func (d *Decoder) AppendCanonical(dst []byte, f Field) []byte {
 		if f.Plain {
 			return appendSized(append(dst, tagString), f.Raw[1:len(f.Raw)-1])
 		}
+	default: // objects and arrays are sorted below
 	}
 	dst, _ = d.canon.value(dst, f.Raw)
 	if cap(d.canon.text) > keptBytes {

@@ -185,7 +185,7 @@ func (c *Client) metadata(ctx context.Context) (metadata, error) {
 	req.AllowAutoTopicCreation = false
 	resp, err := req.RequestWith(ctx, c.kgo)
 	if err != nil {
-		return metadata{}, err //nolint:wrapcheck // cause() reads the library's error
+		return metadata{}, err
 	}
 	addrs := make(map[int32]string, len(resp.Brokers))
 	for _, b := range resp.Brokers {

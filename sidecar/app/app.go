@@ -205,7 +205,7 @@ func (s *Sidecar) ready(st *store.Store) func(context.Context) error {
 		if !s.listen.Up() {
 			return errors.New("the listening connection is down")
 		}
-		return st.Ping(ctx) //nolint:wrapcheck // store names the call
+		return st.Ping(ctx)
 	}
 }
 

@@ -74,7 +74,7 @@ func poolConfig(c config.Config) (*pgxpool.Config, error) {
 	for k, v := range sessionSettings {
 		pc.ConnConfig.RuntimeParams[k] = v
 	}
-	pc.MaxConns = int32(c.MaxRuns*connsARun + connsOwn) //nolint:gosec // both are small by their limits
+	pc.MaxConns = int32(c.MaxRuns*connsARun + connsOwn)
 	pc.MaxConnIdleTime = 5 * time.Minute
 	return pc, nil
 }

@@ -10,14 +10,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-
-	"log/slog"
 )
 
 // Limits of the settings, each in the unit its name says.

@@ -144,7 +144,7 @@ func (s *Service) serve(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.WaitForNotification(wait)
 		cancel()
 		if ctx.Err() != nil {
-			return context.Cause(ctx) //nolint:wrapcheck // the loop only asks whether it is to stop
+			return context.Cause(ctx)
 		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("waiting for a notification: %w", err)
@@ -163,7 +163,7 @@ func (s *Service) look(ctx context.Context, conn *pgx.Conn, orphans bool) error 
 	defer cancel()
 	acts, err := s.o.Store.Heartbeat(ctx, conn, s.o.Host, s.o.Version, s.o.Runs.IDs())
 	if err != nil {
-		return err
+		return err //nolint:wrapcheck // store names the call
 	}
 	s.up.Store(true)
 	for _, a := range acts {

@@ -26,8 +26,10 @@ func TestAPlanIsStored(t *testing.T) {
 	w.plan(run, fence, span{Start: 5, Target: 9, Epoch: 4, HighWatermark: 10}, span{Partition: 1, Start: 50, Target: 50, Epoch: 3, LostFrom: &from, LostTo: &to, LogStart: 50, HighWatermark: 60})
 	for what, c := range map[string]struct{ sql, want string }{
 		"positions": {"SELECT string_agg(format('%s:%s/%s', partition, next_offset, leader_epoch), ' ' ORDER BY partition) FROM connector._cursor", "0:5/2 1:50/3"},
-		"targets": {"SELECT string_agg(format('%s:%s-%s %s-%s %s', partition, start_offset, target_offset, lost_from, lost_to, reached), ', ' ORDER BY partition) FROM connector.run_partitions",
-			"0:5-9 - , 1:50-50 7-49 at target"},
+		"targets": {
+			"SELECT string_agg(format('%s:%s-%s %s-%s %s', partition, start_offset, target_offset, lost_from, lost_to, reached), ', ' ORDER BY partition) FROM connector.run_partitions",
+			"0:5-9 - , 1:50-50 7-49 at target",
+		},
 		"lag": {"SELECT string_agg(format('%s:%s of %s from %s', partition, lag, high_watermark, log_start_offset), ' ' ORDER BY partition) FROM connector.lag", "0:5 of 10 from 0 1:10 of 60 from 50"},
 	} {
 		if got := get[string](s, c.sql); got != c.want {

@@ -53,12 +53,18 @@ func TestTheStoredSpecIsCanonical(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct{ sent, stored string }{
-		"event-hubs": {`{"preset": "event-hubs", "name": "a", "topic": "t", "namespace": "my-namespace", "connection_string_env": "CONN"}`,
-			`{"auth": {"kind": "sasl-plain", "password_env": "CONN", "username_env": "EVENT_HUBS_SASL_USERNAME", "security_protocol": "SASL_SSL"}, "name": "a", "topic": "t", "brokers": "my-namespace.servicebus.windows.net:9093"}`},
-		"confluent-cloud": {`{"preset": "confluent-cloud", "name": "b", "topic": "t", "bootstrap": "pkc:9092", "api_key_env": "K", "api_secret_env": "S"}`,
-			`{"auth": {"kind": "sasl-plain", "password_env": "S", "username_env": "K", "security_protocol": "SASL_SSL"}, "name": "b", "topic": "t", "brokers": "pkc:9092"}`},
-		"msk-scram": {`{"preset": "msk-scram", "name": "c", "topic": "t", "bootstrap": "b-1:9096", "username_env": "U", "password_env": "P"}`,
-			`{"auth": {"kind": "sasl-scram-sha-512", "password_env": "P", "username_env": "U", "security_protocol": "SASL_SSL"}, "name": "c", "topic": "t", "brokers": "b-1:9096"}`},
+		"event-hubs": {
+			`{"preset": "event-hubs", "name": "a", "topic": "t", "namespace": "my-namespace", "connection_string_env": "CONN"}`,
+			`{"auth": {"kind": "sasl-plain", "password_env": "CONN", "username_env": "EVENT_HUBS_SASL_USERNAME", "security_protocol": "SASL_SSL"}, "name": "a", "topic": "t", "brokers": "my-namespace.servicebus.windows.net:9093"}`,
+		},
+		"confluent-cloud": {
+			`{"preset": "confluent-cloud", "name": "b", "topic": "t", "bootstrap": "pkc:9092", "api_key_env": "K", "api_secret_env": "S"}`,
+			`{"auth": {"kind": "sasl-plain", "password_env": "S", "username_env": "K", "security_protocol": "SASL_SSL"}, "name": "b", "topic": "t", "brokers": "pkc:9092"}`,
+		},
+		"msk-scram": {
+			`{"preset": "msk-scram", "name": "c", "topic": "t", "bootstrap": "b-1:9096", "username_env": "U", "password_env": "P"}`,
+			`{"auth": {"kind": "sasl-scram-sha-512", "password_env": "P", "username_env": "U", "security_protocol": "SASL_SSL"}, "name": "c", "topic": "t", "brokers": "b-1:9096"}`,
+		},
 	} {
 		s.must("INSERT INTO connector.manifest (name, scopes, spec) VALUES ($1, '{a}', $2)", name, c.sent)
 		if got := get[string](s, "SELECT connector.get($1)::text", name); got != c.stored {

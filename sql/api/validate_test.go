@@ -149,19 +149,19 @@ func TestValidateTakesAnythingWithoutFailing(t *testing.T) {
 func TestUnknownKeysGetTheNearestKnownOneAsTheirHint(t *testing.T) {
 	s := connect(t, harness.Database(t))
 	for spec, want := range map[string]string{
-		`{"poll_timeout": 50}`:              "poll_timeout_ms",
-		`{"toppic": "x"}`:                   "topic",
-		`{"Topic": "x"}`:                    "topic",
-		`{"max_poll_record": 1}`:            "max_poll_records",
-		`{"security_protocol": "x"}`:        "auth.security_protocol",
-		`{"auth": {"usernameenv": "x"}}`:    "auth.username_env",
-		`{"auth": {"security_protocl": 1}}`: "auth.security_protocol",
-		`{"tls": {"ca_pem": "x"}}`:          "tls.ca_pem_env",
-		`{"filter": {"header": {}}}`:        "filter.headers",
-		`{"auth.kind": "none"}`:             "describe",
-		`{"mapping": {}}`:                   "describe",
-		`{"key": ["id"]}`:                   "describe", // a later version's
-		`{"": 1}`:                           "describe",
+		`{"poll_timeout": 50}`:               "poll_timeout_ms",
+		`{"toppic": "x"}`:                    "topic",
+		`{"Topic": "x"}`:                     "topic",
+		`{"max_poll_record": 1}`:             "max_poll_records",
+		`{"security_protocol": "x"}`:         "auth.security_protocol",
+		`{"auth": {"usernameenv": "x"}}`:     "auth.username_env",
+		`{"auth": {"security_protokol": 1}}`: "auth.security_protocol",
+		`{"tls": {"ca_pem": "x"}}`:           "tls.ca_pem_env",
+		`{"filter": {"header": {}}}`:         "filter.headers",
+		`{"auth.kind": "none"}`:              "describe",
+		`{"mapping": {}}`:                    "describe",
+		`{"key": ["id"]}`:                    "describe", // a later version's
+		`{"": 1}`:                            "describe",
 	} {
 		t.Run(spec, func(t *testing.T) {
 			found := validate(s, get[string](s, "SELECT ($1::jsonb || $2::jsonb)::text", least, spec))

@@ -136,7 +136,7 @@ func one[T any](ctx context.Context, tx Querier, sql string, args ...any) (v T, 
 	if err != nil {
 		return v, err //nolint:wrapcheck // the caller names the table
 	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[T]) //nolint:wrapcheck // the caller names the table
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
 }
 
 // refused turns the server's answer to an ALTER into a [Refused] where it is about what was asked: a view, a policy, a check

@@ -61,7 +61,7 @@ func (s *Shape) scan(rows pgx.Rows, state *State) (version int64, err error) {
 		err = rows.Scan(&state.oid, &state.kind, &state.persistence, &state.owned, &version, &s.hashIndex, &s.keyIndex, &s.sequence,
 			&c.Name, &dropped, &c.SQLType, &c.base, &c.NotNull, &c.HasDefault, &c.Generated, &c.Identity)
 		if err != nil {
-			return 0, err //nolint:wrapcheck // Read names the table
+			return 0, err
 		}
 		s.attributes++
 		if dropped {
@@ -73,7 +73,7 @@ func (s *Shape) scan(rows pgx.Rows, state *State) (version int64, err error) {
 		c.classify()
 		s.Columns = append(s.Columns, c)
 	}
-	return version, rows.Err() //nolint:wrapcheck // Read names the table
+	return version, rows.Err()
 }
 
 // recognise says whether a table is one of ours by what it must have: the seven columns in their types, a sequence behind
@@ -108,7 +108,7 @@ type State struct {
 
 // Scan reads the row of stmt.TableCheck.
 func (st *State) Scan(row pgx.Row) error {
-	return row.Scan(&st.oid, &st.kind, &st.persistence, &st.owned, &st.version) //nolint:wrapcheck // the caller names the table
+	return row.Scan(&st.oid, &st.kind, &st.persistence, &st.owned, &st.version)
 }
 
 // Same says whether the relation is the one that s was read from, unchanged since.

@@ -138,8 +138,10 @@ func TestReadRefusesWhatNoConnectorMayWriteTo(t *testing.T) {
 		"view":              {"DROP TABLE connector.t_x; CREATE VIEW connector.t_x AS SELECT 1 AS id", table.ErrNotOrdinary, "a view"},
 		"materialized view": {"DROP TABLE connector.t_x; CREATE MATERIALIZED VIEW connector.t_x AS SELECT 1 AS id", table.ErrNotOrdinary, "a materialized view"},
 		"partitioned":       {"DROP TABLE connector.t_x; CREATE TABLE connector.t_x (id bigint) PARTITION BY RANGE (id)", table.ErrNotOrdinary, "a partitioned table"},
-		"foreign": {"DROP TABLE connector.t_x; CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE connector.t_x (id bigint) SERVER s",
-			table.ErrNotOrdinary, "a foreign table"},
+		"foreign": {
+			"DROP TABLE connector.t_x; CREATE FOREIGN DATA WRAPPER w; CREATE SERVER s FOREIGN DATA WRAPPER w; CREATE FOREIGN TABLE connector.t_x (id bigint) SERVER s",
+			table.ErrNotOrdinary, "a foreign table",
+		},
 		"sequence":            {"DROP TABLE connector.t_x; CREATE SEQUENCE connector.t_x", table.ErrNotOrdinary, "a sequence"},
 		"unlogged":            {"ALTER TABLE connector.t_x SET UNLOGGED", table.ErrNotOrdinary, "unlogged"},
 		"somebody else's":     {"ALTER TABLE connector.t_x OWNER TO postgres", table.ErrNotOurs, "does not belong to highwater_owner"},

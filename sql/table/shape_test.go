@@ -38,8 +38,10 @@ func TestColumnNameKeepsWhatFitsAndCutsTheRestAtACharacter(t *testing.T) {
 }
 
 func TestReservedNamesAreTheSystemColumnsAndThoseOfPostgreSQL(t *testing.T) {
-	for _, name := range []string{"id", "_row_hash", "_ingested_at", "_source", "_run_id", "_mapping_version", "tenant_id", "xmin", "xmax", "cmin",
-		"cmax", "ctid", "tableoid"} {
+	for _, name := range []string{
+		"id", "_row_hash", "_ingested_at", "_source", "_run_id", "_mapping_version", "tenant_id", "xmin", "xmax", "cmin",
+		"cmax", "ctid", "tableoid",
+	} {
 		if !Reserved(name) {
 			t.Errorf("%s is free", name)
 		}

@@ -157,7 +157,7 @@ func partners(from, n int) []string {
 // sidecar starts a sidecar in this process, stopped when the test ends.
 func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
 	f.Helper()
-	var log io.Writer = io.Discard
+	log := io.Discard
 	if testing.Verbose() {
 		log = f.Output()
 	}

@@ -59,7 +59,7 @@ type Broker struct {
 }
 
 var sharedKafka = sync.OnceValues(func() (*Broker, error) {
-	b, err := startKafka(context.Background(), KafkaOptions{}) //nolint:forbidigo // the broker outlives the test that asked first
+	b, err := startKafka(context.Background(), KafkaOptions{})
 	if err == nil {
 		atExit(b.Stop)
 	}
@@ -166,7 +166,7 @@ func (b *Broker) Restart() error {
 	if err := b.writeSettings(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), kafkaStartWait) //nolint:forbidigo // a Cleanup may restart, after the test's context has ended
+	ctx, cancel := context.WithTimeout(context.Background(), kafkaStartWait)
 	defer cancel()
 	return b.relaunch(ctx)
 }

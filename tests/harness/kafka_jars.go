@@ -121,7 +121,7 @@ func run(ctx context.Context, logPath string, spec child.Spec) error {
 	if err != nil {
 		return fmt.Errorf("making a log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child holds a descriptor of its own
+	defer log.Close()
 	spec.Log, spec.Death = log, syscall.SIGKILL
 	process, err := child.Start(spec)
 	if err != nil {

@@ -130,7 +130,7 @@ func (b *Broker) launch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the broker's log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child holds a descriptor of its own
+	defer log.Close()
 	process, err := child.Start(child.Spec{
 		Path:  b.java,
 		Args:  append(b.flags(b.options.Heap), "kafka.Kafka", b.settingsPath()),
@@ -209,7 +209,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
-		defer listener.Close() //nolint:errcheck // held until all are found, so that they differ
+		defer listener.Close()
 		ports[i] = listener.Addr().(*net.TCPAddr).Port
 	}
 	return ports, nil

@@ -37,7 +37,7 @@ func Folder(name string, fill func(dir string) error) (string, error) {
 	if exists(final) {
 		return final, nil
 	}
-	if err := os.MkdirAll(root, 0o755); err != nil { //nolint:gosec // other users run the cached programs
+	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", fmt.Errorf("making the cache folder: %w", err)
 	}
 	unlock, err := lock(filepath.Join(root, name+".lock"))
@@ -57,11 +57,11 @@ func build(root, name string, fill func(dir string) error) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for %s: %w", name, err)
 	}
-	defer os.RemoveAll(temp) //nolint:errcheck // after the rename there is nothing left to remove
+	defer os.RemoveAll(temp)
 	if err := fill(temp); err != nil {
 		return fmt.Errorf("caching %s: %w", name, err)
 	}
-	if err := os.Chmod(temp, 0o755); err != nil { //nolint:gosec // other users run the cached programs
+	if err := os.Chmod(temp, 0o755); err != nil {
 		return fmt.Errorf("opening the folder of %s: %w", name, err)
 	}
 	if err := os.Rename(temp, filepath.Join(root, name)); err != nil {

@@ -66,7 +66,7 @@ func Feed(ctx context.Context, o FeedOptions) (Fed, error) {
 	}
 	took := min(time.Since(begun).Seconds(), o.Seconds)
 	_, err = fmt.Fprintf(o.Out, "fed %d messages at %.1f/s into %s\n", fed.Count, float64(fed.Count)/took, o.Topic)
-	return fed, err //nolint:wrapcheck // the caller's own writer
+	return fed, err
 }
 
 // feeder sends messages and counts the acknowledgements, which come from the client's goroutines.

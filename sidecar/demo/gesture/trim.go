@@ -51,7 +51,7 @@ func trim(ctx context.Context, admin *kadm.Client, o TrimOptions, starts, ends k
 		end, _ := ends.Lookup(o.Topic, w.Partition)
 		if start.Offset >= o.Before {
 			if _, err := fmt.Fprintf(o.Out, "%s[%d]: nothing to trim, the log starts at offset %d\n", o.Topic, w.Partition, start.Offset); err != nil {
-				return err //nolint:wrapcheck // the caller's own writer
+				return err
 			}
 			continue
 		}
@@ -66,7 +66,7 @@ func trim(ctx context.Context, admin *kadm.Client, o TrimOptions, starts, ends k
 		}
 		if _, err := fmt.Fprintf(o.Out, "%s[%d]: offsets %d..%d deleted, the log now starts at %d (high watermark %d)\n",
 			o.Topic, w.Partition, start.Offset, o.Before-1, o.Before, end.Offset); err != nil {
-			return err //nolint:wrapcheck // the caller's own writer
+			return err
 		}
 	}
 	return nil

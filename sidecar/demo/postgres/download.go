@@ -95,7 +95,7 @@ func fetch(ctx context.Context, wanted release, to string) error {
 	if err != nil {
 		return fmt.Errorf("fetching PostgreSQL %s; set %s to a repository that can be reached: %w", wanted.version, repositoryVariable, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // read only
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("fetching %s: the repository answers %s", address, response.Status)
 	}
@@ -106,14 +106,14 @@ func fetch(ctx context.Context, wanted release, to string) error {
 func fetchLocal(wanted release, to string) (bool, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return false, nil //nolint:nilerr // no home, no local repository
+		return false, nil
 	}
 	name := filepath.Join(home, ".m2", "repository", filepath.FromSlash(wanted.file()))
 	file, err := os.Open(name)
 	if err != nil {
-		return false, nil //nolint:nilerr // not there or not ours to read: ask the network
+		return false, nil
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	return true, save(file, name, wanted, to)
 }
 

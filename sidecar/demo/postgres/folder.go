@@ -61,7 +61,6 @@ func (s *Server) initdb(ctx context.Context) error {
 }
 
 func (s *Server) runInitdb(ctx context.Context, dir, locale string) (string, error) {
-	//nolint:gosec // the program is the one that FindBinaries found
 	cmd := exec.CommandContext(ctx, s.binaries.path("initdb"),
 		"-D", dir, "-U", superuser, "-A", "trust", "-E", "UTF8", "--locale="+locale, "--no-sync")
 	cmd.Dir = s.dir

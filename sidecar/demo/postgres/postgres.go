@@ -178,7 +178,7 @@ func freePort(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)
 	}
-	defer listener.Close() //nolint:errcheck // nothing was ever accepted
+	defer listener.Close()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)

@@ -108,7 +108,7 @@ func (s *Server) launch() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("opening the server log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // the child holds a descriptor of its own
+	defer log.Close()
 	size, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return 0, fmt.Errorf("opening the server log: %w", err)
@@ -189,7 +189,7 @@ func (s *Server) answers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // the answer is in hand
+	defer conn.Close(ctx)
 	var dir string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('data_directory')").Scan(&dir); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (s *Server) logSince(start int64) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer file.Close() //nolint:errcheck // read only
+	defer file.Close()
 	if _, err := file.Seek(start, io.SeekStart); err != nil {
 		return err.Error()
 	}

@@ -23,7 +23,7 @@ func unpack(jar, dir string) error {
 	if err != nil {
 		return fmt.Errorf("opening the PostgreSQL archive: %w", err)
 	}
-	defer archive.Close() //nolint:errcheck // read only
+	defer archive.Close()
 	for _, entry := range archive.File {
 		if !strings.HasSuffix(entry.Name, ".txz") {
 			continue
@@ -32,7 +32,7 @@ func unpack(jar, dir string) error {
 		if err != nil {
 			return fmt.Errorf("opening %s: %w", entry.Name, err)
 		}
-		defer content.Close() //nolint:errcheck // read only, and the loop ends here
+		defer content.Close()
 		stream, err := xz.NewReader(bufio.NewReader(content))
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", entry.Name, err)
@@ -67,12 +67,12 @@ func place(from io.Reader, header *tar.Header, dir string) error {
 		return errors.New("the name leads out of the folder")
 	}
 	target := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // another user runs these programs
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
-		return os.MkdirAll(target, 0o755) //nolint:gosec // another user runs these programs
+		return os.MkdirAll(target, 0o755)
 	case tar.TypeSymlink:
 		if !filepath.IsLocal(filepath.Join(filepath.Dir(name), header.Linkname)) {
 			return errors.New("the link leads out of the folder")
@@ -91,6 +91,6 @@ func write(from io.Reader, target string, mode os.FileMode) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	_, err = io.Copy(file, from) //nolint:gosec // bounded by unpackedBytesMax
+	_, err = io.Copy(file, from)
 	return err
 }

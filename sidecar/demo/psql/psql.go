@@ -116,7 +116,7 @@ func (t Table) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "(%d rows)\n\n", len(t.Rows))
 	}
 	_, err := io.WriteString(w, b.String())
-	return err //nolint:wrapcheck // the caller's own writer
+	return err
 }
 
 // line writes one line of cells, without the spaces at its end that psql writes: they only trouble who compares.
