@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,8 +23,8 @@ import (
 const (
 	// template is the database that has the migrations; it is cloned for each test.
 	template = "highwater_template"
-	// startWait bounds the start of a server.
-	startWait = 60 * time.Second
+	// startWait bounds the start of a server, which may have to be fetched first, and the migration of the template.
+	startWait = 5 * time.Minute
 )
 
 // Main runs a package's tests and stops what they started. Call it from TestMain.
@@ -45,14 +46,25 @@ func atExit(stop func()) { stops.Store(&stop, true) }
 var server = sync.OnceValues(func() (*postgres.Server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
-	s, err := postgres.Start(ctx, postgres.Options{Settings: map[string]string{"fsync": "off", "max_connections": "300", "full_page_writes": "off"}})
+	major := 0
+	if named := os.Getenv("HIGHWATER_TEST_POSTGRES"); named != "" {
+		var err error
+		if major, err = strconv.Atoi(named); err != nil {
+			return nil, fmt.Errorf("HIGHWATER_TEST_POSTGRES is %q, not a major such as 17", named)
+		}
+	}
+	s, err := postgres.Start(ctx, postgres.Options{
+		Major:    major,
+		Settings: map[string]string{"fsync": "off", "max_connections": "300", "full_page_writes": "off"},
+	})
 	if err == nil {
 		atExit(s.Stop)
 	}
 	return s, err
 })
 
-// Server is the PostgreSQL of this test process. Its durability is off: a test that kills the server starts one of its own.
+// Server is the PostgreSQL of this test process: the machine's own, or the major that HIGHWATER_TEST_POSTGRES names.
+// Its durability is off: a test that kills the server starts one of its own.
 func Server(tb testing.TB) *postgres.Server {
 	tb.Helper()
 	s, err := server()

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// startTimeout bounds the whole start, crash recovery included.
+	// startTimeout bounds a start, initdb and crash recovery included; a download is bounded by the caller alone.
 	startTimeout = 60 * time.Second
 	// superuser is the role that initdb makes.
 	superuser = "postgres"
@@ -57,12 +57,15 @@ type Server struct {
 
 // Start makes the data folder if there is none, starts the server and returns when it answers. ctx bounds the start only.
 func Start(ctx context.Context, options Options) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{options: options}
+	if err := s.findPrograms(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	if err := s.prepare(ctx); err != nil {
 		s.remove()
 		return nil, err
@@ -92,17 +95,19 @@ func (s *Server) startOnPort(ctx context.Context) error {
 	return err
 }
 
-// prepare finds the programs, the user and the folder, and fills the folder with initdb.
-func (s *Server) prepare(ctx context.Context) (err error) {
+// findPrograms finds the user and the programs, which may have to be fetched.
+func (s *Server) findPrograms(ctx context.Context) (err error) {
 	if s.account, err = findAccount(); err != nil {
 		return err
 	}
 	if s.binaries, err = FindBinaries(ctx, s.options.BinDir, s.options.Major); err != nil {
 		return err
 	}
-	if err := s.account.canReach(s.binaries.Dir); err != nil {
-		return err
-	}
+	return s.account.canReach(s.binaries.Dir)
+}
+
+// prepare makes the folder and fills it with initdb.
+func (s *Server) prepare(ctx context.Context) error {
 	if err := s.makeDir(); err != nil {
 		return err
 	}
