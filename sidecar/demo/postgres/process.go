@@ -161,9 +161,10 @@ func (s *Server) waitReady(ctx context.Context) error {
 	// A connection attempt can hang on a foreign listener that took the port, so the server's end cancels it too.
 	attempt, cancel := context.WithCancel(ctx)
 	defer cancel()
+	exited := s.process.Exited() // the goroutine may outlive the lock under which process is read
 	go func() {
 		select {
-		case <-s.process.Exited():
+		case <-exited:
 			cancel()
 		case <-attempt.Done():
 		}
