@@ -18,7 +18,7 @@ func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
 // makeDir makes our folder, resolves it (the server reports its data folder resolved) and gives it to the server's user.
 func (s *Server) makeDir() (err error) {
 	if s.options.Dir == "" {
-		s.dir, err = os.MkdirTemp("", "highwater-postgres-*")
+		err = s.makeTemporary()
 	} else {
 		s.dir, err = filepath.Abs(s.options.Dir)
 		err = errors.Join(err, os.MkdirAll(s.dir, 0o700))

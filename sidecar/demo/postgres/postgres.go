@@ -48,6 +48,7 @@ type Server struct {
 	binaries Binaries
 	account  *account // user the server runs as; nil for our own
 	dir      string
+	lock     *os.File // of a temporary folder, see makeTemporary
 	port     int
 
 	mu      sync.Mutex
@@ -162,6 +163,9 @@ func (s *Server) remove() {
 	s.removed = true
 	if err := os.RemoveAll(s.dir); err != nil {
 		s.options.Logger.Warn("removing the data folder", "error", err)
+	}
+	if s.lock != nil {
+		_ = s.lock.Close() // gives the lock back; nothing was written
 	}
 }
 
