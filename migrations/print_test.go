@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ func psql(t *testing.T) func(url string) error {
 		cmd := exec.CommandContext(t.Context(), program, "-X", "-d", url, "-f", "-")
 		cmd.Stdin = bytes.NewReader(text.Bytes())
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			return fmt.Errorf("psql: %v, output (none is wanted): %s", err, out)
+			return errors.Join(err, fmt.Errorf("psql said (nothing is wanted): %s", out))
 		}
 		return nil
 	}
