@@ -49,7 +49,7 @@ func sweepOne(lockPath string) {
 	if err != nil {
 		return
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil || time.Since(info.ModTime()) < sweepAge || lockFile(file) != nil {
 		return
