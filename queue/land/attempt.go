@@ -41,6 +41,7 @@ type attempt struct {
 	sure     int   // depth of copies that ought to succeed by what COPY said of the lines before
 	distrust bool  // COPY named a wrong line
 	refused  []refusal
+	copied   int // rows that the table took
 }
 
 // land does everything from BEGIN to COMMIT. errUnknown says that COMMIT was sent and its answer is missing.

@@ -1,7 +1,8 @@
 // Package land writes one chunk of a run in one transaction: new columns, rows, dead letters, counters and the cursor
 // commit together or not at all.
 //
-// It decides nothing about Kafka and nothing about JSON: a [Chunk] comes in finished. **The cursor moves only by
+// It decides nothing about Kafka and nothing about JSON: a [Chunk] comes in finished. Types to know: [Lander] lands chunks for
+// a [Run] and says what was [Landed]; [Fate] says what an error means, and nobody else does. **The cursor moves only by
 // compare-and-set on the position the chunk was read from and on the run's fence**, so a sidecar that lost its lease,
 // slept, or does not know whether its last commit went through can write nothing twice and nothing out of order.
 package land

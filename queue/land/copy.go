@@ -154,6 +154,7 @@ func (a *attempt) copy(ctx context.Context, order []int32) error {
 		}
 	}
 	a.dirty = true
+	a.copied += len(order)
 	return nil
 }
 

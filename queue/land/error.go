@@ -21,8 +21,16 @@ var ErrFenced = errors.New("the positions of this run are no longer this sidecar
 // [Landed].Shape is the table as it is now, for the chunk to be built anew.
 var ErrShapeChanged = errors.New("the table changed its shape")
 
-// errTooMany says that a chunk has more rows that the database refuses than one transaction is to find.
-var errTooMany = errors.New("too many refused rows for one transaction")
+// ErrStopped is returned where [Run].Stop ended the waiting for a fault, or a chunk between two of its parts: the run is not
+// at fault. What was not landed is still there to be read.
+var ErrStopped = errors.New("the run is to stop; what was not landed of the chunk is read again by whoever goes on")
+
+// tooMany says that a chunk has more rows that the database refuses than one transaction is to find.
+type tooMany struct {
+	hopeless bool // most of the rows tried were refused, so large parts of the chunk will fare no better
+}
+
+func (*tooMany) Error() string { return "too many refused rows for one transaction" }
 
 // errUnknown says that COMMIT was sent and its answer is missing.
 var errUnknown = errors.New("the answer to COMMIT is missing")
@@ -58,6 +66,9 @@ func (l *Lander) failed(run Run, what string, v Verdict, err error) error {
 	var own *Error
 	if errors.As(err, &own) {
 		return err
+	}
+	if errors.Is(err, ErrStopped) {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	if v.Code == "fenced" {
 		return fmt.Errorf("%s: %w", what, ErrFenced)

@@ -99,7 +99,7 @@ type Run struct {
 	TopicID        uuid.UUID // zero where the broker has no topic ids
 	MappingVersion int32
 	Made           bool            // the table was made before; it is not made again
-	Stop           <-chan struct{} // closed when the run is to stop: Land then waits for no fault any more; may be nil
+	Stop           <-chan struct{} // closed when the run is to stop: then no fault is waited for, see ErrStopped; may be nil
 }
 
 // Landed says what became of a chunk. Written, Duplicates and Letters add up to its rows and letters.
@@ -124,24 +124,27 @@ type Counts struct {
 //
 // Rows whose hash the table has already count as duplicates. A row that the database refuses becomes a dead letter; a chunk
 // with many of them is committed in parts, and an error may then come with a Landed that tells what the parts before it did.
-// Faults of the environment are waited for within their bounds. ErrFenced, [ErrShapeChanged] (with Landed.Shape) and [*Error] are all that
-// comes back, but for the context's own error; after the latter what became of the chunk is for the stored positions to say.
+// Faults of the environment are waited for within their bounds.
+//
+// Its errors are [ErrFenced], [ErrShapeChanged] (with Landed.Shape), [ErrStopped], [*Error], and the context's own; after the
+// last two what became of the chunk is for the stored positions to say.
 func (l *Lander) Land(ctx context.Context, run Run, c *Chunk, shape *table.Shape) (Landed, error) {
 	if err := c.Check(); err != nil {
 		return Landed{}, &Error{Code: "internal", Message: err.Error(), Hint: "This is a defect of the sidecar: its log has the details.", err: err}
 	}
-	s, _ := l.scratch.Get().(*scratch)
-	defer l.scratch.Put(s)
-	landed, err := l.whole(ctx, run, c, shape, s, false)
-	if errors.Is(err, errTooMany) {
-		return l.parts(ctx, run, c, shape)
+	landed, err := l.whole(ctx, run, c, shape, false)
+	var many *tooMany
+	if errors.As(err, &many) {
+		return l.parts(ctx, run, c, shape, many.hopeless)
 	}
 	return landed, err
 }
 
 // whole lands a chunk in one transaction, trying again for as long as its faults are waited for. unlimited: any number of rows
 // may be refused.
-func (l *Lander) whole(ctx context.Context, run Run, c *Chunk, shape *table.Shape, s *scratch, unlimited bool) (Landed, error) {
+func (l *Lander) whole(ctx context.Context, run Run, c *Chunk, shape *table.Shape, unlimited bool) (Landed, error) {
+	s, _ := l.scratch.Get().(*scratch)
+	defer l.scratch.Put(s)
 	var w waiting
 	for {
 		a := &attempt{l: l, run: run, c: c, shape: shape, scratch: s, memory: l.remember(run), unlimited: unlimited}
@@ -152,6 +155,7 @@ func (l *Lander) whole(ctx context.Context, run Run, c *Chunk, shape *table.Shap
 				continue
 			}
 		}
+		var many *tooMany
 		switch {
 		case err == nil:
 			return a.landed, nil
@@ -159,14 +163,15 @@ func (l *Lander) whole(ctx context.Context, run Run, c *Chunk, shape *table.Shap
 			return Landed{}, fmt.Errorf("%s: %w", where(run, c), ctx.Err())
 		case errors.Is(err, ErrShapeChanged):
 			return Landed{Shape: a.shape}, err
-		case errors.Is(err, errTooMany):
+		case errors.As(err, &many), errors.Is(err, ErrStopped):
 			return Landed{}, err
 		}
-		if !w.again(ctx, run, a.verdict(err), l.o.WaitMax) {
-			return Landed{}, l.failed(run, where(run, c), a.verdict(err), err)
+		v := a.verdict(err)
+		if !w.again(ctx, run, v, l.o.WaitMax) {
+			return Landed{}, l.failed(run, where(run, c), v, w.gaveUp(err))
 		}
 		l.o.Logger.Info("a chunk is tried again", "connector", run.Connector, "run_id", run.ID, "error", clean(plain(err)))
-		if a.verdict(err).Lost {
+		if v.Lost {
 			l.pool.Reset() // the other idle connections are no better
 		}
 	}
@@ -185,7 +190,7 @@ func (l *Lander) Shape(ctx context.Context, run Run) (*table.Shape, error) {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%s: %w", what, ctx.Err())
 		case !w.again(ctx, run, Fate(err), l.o.WaitMax):
-			return nil, l.failed(run, what, Fate(err), err)
+			return nil, l.failed(run, what, Fate(err), w.gaveUp(err))
 		}
 	}
 }
@@ -214,8 +219,17 @@ func (l *Lander) look(ctx context.Context, run Run) (shape *table.Shape, err err
 
 // waiting keeps account of how long faults have been waited for.
 type waiting struct {
-	since time.Time
-	pause time.Duration
+	since   time.Time
+	pause   time.Duration
+	stopped bool // by the run's Stop
+}
+
+// gaveUp is err, as one that was given up because the run is to stop where that was so.
+func (w *waiting) gaveUp(err error) error {
+	if w.stopped {
+		return fmt.Errorf("%w: %w", ErrStopped, err)
+	}
+	return err
 }
 
 // again waits out a fault and says whether to try once more: not where the fault is none to wait for, where its time is up,
@@ -244,6 +258,7 @@ func (w *waiting) again(ctx context.Context, run Run, v Verdict, most time.Durat
 	case <-ctx.Done():
 		return false
 	case <-run.Stop:
+		w.stopped = true
 		return false
 	}
 }

@@ -2,27 +2,39 @@ package land
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
 	"highwater/sql/table"
 )
 
-// parts lands a chunk with many refused rows in two halves, each a transaction that moves the positions itself.
-func (l *Lander) parts(ctx context.Context, run Run, c *Chunk, shape *table.Shape) (Landed, error) {
+// parts lands a chunk with many refused rows in two halves, each a transaction that moves the positions itself. hopeless: a
+// half is parted again without trying, as long as it has more rows than may be refused in one transaction.
+func (l *Lander) parts(ctx context.Context, run Run, c *Chunk, shape *table.Shape, hopeless bool) (Landed, error) {
 	first, second := c.halves()
 	if first == nil {
-		s, _ := l.scratch.Get().(*scratch)
-		defer l.scratch.Put(s)
-		return l.whole(ctx, run, c, shape, s, true)
+		return l.whole(ctx, run, c, shape, true)
 	}
-	landed, err := l.Land(ctx, run, first, shape)
+	landed, err := l.part(ctx, run, first, shape, hopeless)
 	if err != nil {
 		return landed, err
 	}
-	rest, err := l.Land(ctx, run, second, landed.Shape)
+	select {
+	case <-run.Stop: // a chunk of many parts may take longer than a sidecar has to stop
+		return landed, fmt.Errorf("%s: %w", where(run, second), ErrStopped)
+	default:
+	}
+	rest, err := l.part(ctx, run, second, landed.Shape, hopeless)
 	landed.add(rest)
 	return landed, err
+}
+
+func (l *Lander) part(ctx context.Context, run Run, c *Chunk, shape *table.Shape, hopeless bool) (Landed, error) {
+	if hopeless && len(c.Rows) > l.o.RefusalsMax {
+		return l.parts(ctx, run, c, shape, hopeless)
+	}
+	return l.Land(ctx, run, c, shape)
 }
 
 // add puts what became of a chunk's second half to that of its first.
@@ -31,7 +43,9 @@ func (l *Landed) add(o Landed) {
 	l.Cancelled = l.Cancelled || o.Cancelled
 	l.Said = append(l.Said, o.Said...)
 	l.NewColumns, l.Widened = append(l.NewColumns, o.NewColumns...), append(l.Widened, o.Widened...)
-	l.Shape = o.Shape
+	if o.Shape != nil {
+		l.Shape = o.Shape
+	}
 	for _, p := range o.Partitions {
 		if n := len(l.Partitions); n > 0 && l.Partitions[n-1].Partition == p.Partition {
 			last := &l.Partitions[n-1]

@@ -1,6 +1,7 @@
 package land
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,6 +168,28 @@ func TestAChunkWithoutOneGoodRowIsAllDeadLetters(t *testing.T) {
 	if landed.Letters != 500 || landed.Written != 0 {
 		t.Errorf("landed %+v", landed)
 	}
+}
+
+func TestAStopIsObeyedBetweenTheParts(t *testing.T) {
+	b := setup(t, Options{})
+	b.started(1)
+	b.exec("ALTER TABLE connector.t_orders ADD CHECK (n = 0)")
+	b.reshape()
+	stop := make(chan struct{})
+	b.run.Stop = stop
+	commits := 0
+	b.lander.o.Failpoint = func(step string) {
+		if step == "committed" {
+			if commits++; commits == 2 {
+				close(stop)
+			}
+		}
+	}
+	landed, err := b.land(b.chunk(0, []string{"n", "s"}, numbered(1, 500)))
+	if !errors.Is(err, ErrStopped) || commits != 2 || landed.Letters == 0 || b.position(0) != 1+landed.Letters {
+		t.Errorf("got %v after %d commits with %d letters, position %d", err, commits, landed.Letters, b.position(0))
+	}
+	b.audit()
 }
 
 func TestALetterMetAgainCountsTheAttempt(t *testing.T) {

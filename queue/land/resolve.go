@@ -36,7 +36,7 @@ func (l *Lander) resolve(ctx context.Context, run Run, c *Chunk, cause error) (c
 		}
 		if !w.again(ctx, run, v, l.o.WaitMax) {
 			v.Lost = true // whoever goes on reads the stored positions first, and those know
-			return false, l.failed(run, where(run, c)+": whether it was committed could not be found out", v, fmt.Errorf("%w, then: %w", cause, err))
+			return false, l.failed(run, where(run, c)+": whether it was committed could not be found out", v, w.gaveUp(fmt.Errorf("%w, then: %w", cause, err)))
 		}
 	}
 }

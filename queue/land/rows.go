@@ -171,7 +171,7 @@ func (a *attempt) refuse(row int32, pe *pgconn.PgError) error {
 	a.scratch.state[row] = notTaken
 	a.refused = append(a.refused, refusal{row: row, err: pe})
 	if len(a.refused) > a.l.o.RefusalsMax && !a.unlimited {
-		return errTooMany
+		return &tooMany{hopeless: a.copied <= len(a.refused)}
 	}
 	return nil
 }
