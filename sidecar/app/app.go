@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ const (
 	connsOwn = 6
 	// rescueAfter is after how long River takes a job for stuck; above the worker's own limit.
 	rescueAfter = 15 * time.Minute
+	// memoryTenths of the memory allowed are the Go heap's soft limit; the rest is for stacks and the runtime.
+	memoryTenths = 9
 	// readAheadShare of the memory allowed is what all runs together may read ahead.
 	readAheadShare = 8
 )
@@ -77,6 +80,7 @@ type Sidecar struct {
 
 // Serve runs a sidecar until ctx ends, then stops it.
 func Serve(ctx context.Context, o Options) error {
+	debug.SetMemoryLimit(int64(o.Config.MemoryMiB) << 20 / 10 * memoryTenths)
 	s, err := Start(ctx, o)
 	if err != nil {
 		return err

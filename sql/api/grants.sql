@@ -14,6 +14,7 @@ GRANT SELECT ON connector._lag           TO highwater_operator, highwater_reader
 GRANT SELECT ON connector._log           TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._run           TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._run_partition TO highwater_operator, highwater_reader;
+GRANT SELECT ON connector._schedule      TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector._sidecar       TO highwater_operator, highwater_reader;
 GRANT SELECT ON connector.manifest       TO highwater_operator, highwater_reader;
 

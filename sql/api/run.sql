@@ -85,11 +85,21 @@ AS $fn$
 -- if_active: what happens if another run of the connector is active then. skip: this run ends Cancelled. wait: it runs
 --          afterwards; a run that waits already is joined, and its id returned.
 -- Returns: the run's id, for connector.wait, connector.cancel and connector.runs.
--- Errors:  P0002 no such connector; 22023 bad if_active. Warning KC002: no sidecar was seen for 15 s.
+-- Errors:  P0002 no such connector; 22023 bad if_active. Warnings KC002: no sidecar was seen for 15 s; KC003: the database
+--          is a copy whose schedules are held.
 -- Touches: connector._run (insert), the queue.
 DECLARE
-    v_run uuid := connector._run((connector._find(name)).name, if_active, 'manual');
+    v_copy boolean := connector._is_copy();
+    v_run  uuid;
 BEGIN
+    IF v_copy THEN
+        PERFORM connector._hold(true); -- before the run is made: what is there already came with the copy
+    END IF;
+    v_run := connector._run((connector._find(name)).name, if_active, 'manual');
+    IF v_copy THEN
+        RAISE WARNING 'this database is a copy of the one whose schedules run; this run reads the same topic as the original does'
+            USING ERRCODE = 'KC003', HINT = 'Schedules are held here. If this database is to work by itself: SELECT connector.adopt();';
+    END IF;
     IF NOT EXISTS (SELECT FROM connector._sidecar AS s WHERE s.last_seen_at > clock_timestamp() - interval '15 seconds') THEN
         RAISE WARNING 'no sidecar has been seen for 15 seconds: the run is queued and starts when one comes'
             USING ERRCODE = 'KC002', HINT = 'Start one with "highwater serve" and look at: SELECT * FROM connector.sidecars;';

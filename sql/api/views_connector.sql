@@ -10,12 +10,13 @@ SELECT m.name,
     m.spec ->> 'window' AS "window",
     r.status,
     coalesce(r.started_at, r.scheduled_at) AS last_run_at,
-    CASE WHEN m.spec ? 'schedule' THEN connector.cron_next(m.spec ->> 'schedule', now()) END AS next_run_at,
+    nullif(s.next_at, 'infinity') AS next_run_at,
     e.data_as_of,
     (SELECT sum(l.lag)::bigint FROM connector.lag AS l WHERE l.connector = m.name) AS lag,
     (SELECT count(*) FROM connector._dlq AS d WHERE d.connector_id = m.connector_id AND d.status = 'open') AS open_dead_letters
 FROM connector.manifest AS m
 LEFT JOIN connector._endpoint AS e ON e.connector_id = m.connector_id
+LEFT JOIN connector._schedule AS s ON s.connector_id = m.connector_id
 LEFT JOIN LATERAL (
     SELECT l.status, l.started_at, l.scheduled_at
     FROM connector._run AS l
@@ -33,7 +34,7 @@ COMMENT ON COLUMN connector.connectors.schedule IS 'Cron expression by which it 
 COMMENT ON COLUMN connector.connectors."window" IS 'When scheduled runs may start; null for always.';
 COMMENT ON COLUMN connector.connectors.status IS 'Status of the last run (one that was skipped or joined another does not count); null before the first.';
 COMMENT ON COLUMN connector.connectors.last_run_at IS 'When that run started, or was asked for if it has not started.';
-COMMENT ON COLUMN connector.connectors.next_run_at IS 'Next time of the schedule, UTC; a slot outside the window is skipped.';
+COMMENT ON COLUMN connector.connectors.next_run_at IS 'Next time of the schedule that lies in the window, UTC; one that has passed waits for a sidecar. Null without a schedule, and while a copied database holds its schedules (connector.adopt).';
 COMMENT ON COLUMN connector.connectors.data_as_of IS 'Everything that the broker held at this moment is in the table: when the last Completed run measured the heads.';
 COMMENT ON COLUMN connector.connectors.lag IS 'Offsets behind the heads as last measured, over all partitions: connector.lag.';
 COMMENT ON COLUMN connector.connectors.open_dead_letters IS 'Dead letters of status open: connector.dlq.';

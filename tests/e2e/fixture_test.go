@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"highwater/sidecar/app"
@@ -29,16 +32,26 @@ func TestMain(m *testing.M) {
 		child()
 		return
 	}
+	// Most of a test's time is waiting for processes and leases, so more of them than there are processors run at once,
+	// unless the command line says otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(parallel))
 	harness.Main(m)
 }
 
-// brokers are the two kinds of broker that every test of the main job runs against.
+// parallel is how many tests run at once: as many as two processors carry without one test's work making another's late.
+const parallel = 6
+
+// brokers are the two kinds of broker that every test of the main job runs against. Only the embedded one is also at hand
+// as a value.
 var brokers = []struct {
-	name string
-	addr func(testing.TB) string
+	name  string
+	start func(testing.TB) (addr string, fake *kfake.Cluster)
 }{
-	{"embedded", func(tb testing.TB) string { return harness.Fake(tb).ListenAddrs()[0] }},
-	{"kafka", func(tb testing.TB) string { return harness.Kafka(tb).Addr() }},
+	{"embedded", func(tb testing.TB) (string, *kfake.Cluster) {
+		c := harness.Fake(tb)
+		return c.ListenAddrs()[0], c
+	}},
+	{"kafka", func(tb testing.TB) (string, *kfake.Cluster) { return harness.Kafka(tb).Addr(), nil }},
 }
 
 // onBothBrokers runs a test once on the embedded broker and once on real Apache Kafka.
@@ -47,7 +60,10 @@ func onBothBrokers(t *testing.T, run func(t *testing.T, f *fixture)) {
 	for _, b := range brokers {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			run(t, newFixture(t, b.addr(t)))
+			addr, fake := b.start(t)
+			f := newFixture(t, addr)
+			f.fake = fake
+			run(t, f)
 		})
 	}
 }
@@ -58,11 +74,22 @@ type fixture struct {
 	url     string
 	pool    *pgxpool.Pool
 	brokers string
+	fake    *kfake.Cluster // the embedded broker, nil where the broker is a real one
 	admin   *kadm.Client
 	kafka   *kgo.Client
 	prefix  string
 	topics  map[string]bool             // what the broker held when the test had set up
 	lookup  func(string) (string, bool) // the sidecar's environment
+}
+
+// onFake makes a fixture with an embedded broker of its own, for what no broker has a say in.
+func onFake(t *testing.T) *fixture {
+	t.Helper()
+	t.Parallel()
+	c := harness.Fake(t)
+	f := newFixture(t, c.ListenAddrs()[0])
+	f.fake = c
+	return f
 }
 
 // newFixture makes the database; when the test ends it checks what must hold after every run: no identity is broken,

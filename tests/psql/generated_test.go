@@ -20,33 +20,36 @@ func TestGeneratedSettings(t *testing.T) {
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "| `-%s` | `%s` | %s | %s | %s | %s |\n", s.Flag, s.Env, s.Unit, s.Default, s.Limit, s.Meaning)
 	}
-	b.WriteString("\n`-no-migrate` starts without applying migrations.\n\n")
+	b.WriteString("\n`-no-migrate` starts without applying migrations. Names that end in `_env` in a manifest are looked up in the environment of this process.\n\n")
 	b.WriteString("| exit code | means |\n|---|---|\n| 0 | stopped as asked |\n| 1 | usage |\n| 2 | configuration |\n| 3 | database |\n| 4 | migration |\n")
 	compare(t, "../../docs/settings.md", b.String())
 }
 
 func TestGeneratedManifestKeys(t *testing.T) {
-	rows := query(t, `SELECT key, CASE WHEN required THEN 'yes' ELSE '' END, type, coalesce(default_value, ''), meaning FROM connector.describe()`)
-	page := "# Keys of a manifest's spec\n\nWhat `SELECT * FROM connector.describe();` says: the same table that validates. This page is generated.\n\n" +
+	rows := query(t, `SELECT '`' || key || '`', CASE WHEN required THEN 'yes' ELSE '' END, type, coalesce('`' || default_value || '`', ''), replace(replace(meaning, '<', '&lt;'), '>', '&gt;') FROM connector.describe()`)
+	page := "# Keys of a manifest's spec\n\nWhat `SELECT * FROM connector.describe();` says: the same table that validates. Keys with a dot are nested: `auth.kind` is `{\"auth\": {\"kind\": …}}`.\nThis page is generated.\n\n" +
 		table([]string{"key", "required", "type", "default", "meaning"}, rows)
 	compare(t, "../../docs/manifest.md", page)
 }
 
 func TestGeneratedReference(t *testing.T) {
 	functions := query(t, `
-		SELECT format('%s(%s)', p.proname, pg_get_function_arguments(p.oid)), CASE p.prokind WHEN 'p' THEN 'CALL' ELSE pg_get_function_result(p.oid) END,
+		SELECT format('`%s(%s)`', p.proname, a.given), CASE p.prokind WHEN 'p' THEN 'procedure: CALL' ELSE regexp_replace(pg_get_function_result(p.oid), 'timestamp with time zone', 'timestamptz', 'g') END,
 			coalesce(obj_description(p.oid, 'pg_proc'), '')
 		FROM pg_proc AS p
+		CROSS JOIN LATERAL ( -- as one would type it: no results of procedures, no casts of defaults
+			SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(pg_get_function_arguments(p.oid),
+				',? ?INOUT .*', ''), '^IN ', ''), '::[a-z ]+', '', 'g'), 'timestamp with time zone', 'timestamptz', 'g')) AS a (given)
 		WHERE p.pronamespace = 'connector'::regnamespace AND p.proname NOT LIKE '\_%' AND p.prorettype <> 'trigger'::regtype
 			OR p.oid = 'connector.run_on_change()'::regprocedure
 		ORDER BY p.proname COLLATE "C", 1`)
 	views := query(t, `
-		SELECT c.relname, (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+		SELECT '`' || c.relname || '`', (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
 			coalesce(obj_description(c.oid, 'pg_class'), '')
 		FROM pg_class AS c
 		WHERE c.relnamespace = 'connector'::regnamespace AND c.relkind IN ('v', 'r') AND c.relname NOT LIKE '\_%' AND c.relname NOT LIKE 't\_%'
 		ORDER BY c.relname COLLATE "C"`)
-	page := "# Functions, procedures and views\n\nThe words are the COMMENTs that `\\df+ connector.*` and `\\dv+ connector.*` show. This page is generated.\n\n## Functions and procedures\n\n" +
+	page := "# Functions, procedures and views\n\nAll of them are in the schema `connector`; arguments may be given by name: `name => value`. The words are the COMMENTs that `\\df+ connector.*` and `\\dv+ connector.*` show. This page is generated.\n\n## Functions and procedures\n\n" +
 		table([]string{"call", "returns", "what it does"}, functions) + "\n## Tables and views\n\n" + table([]string{"name", "columns", "what it shows"}, views)
 	compare(t, "../../docs/reference.md", page)
 }
