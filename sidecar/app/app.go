@@ -22,6 +22,7 @@ import (
 	"highwater/migrations"
 	"highwater/queue/job"
 	"highwater/queue/land"
+	"highwater/queue/schedule"
 	"highwater/queue/worker"
 	"highwater/reader/kafka"
 	"highwater/sidecar/config"
@@ -66,13 +67,14 @@ type Options struct {
 
 // Sidecar is a running sidecar.
 type Sidecar struct {
-	o      Options
-	name   string
-	pool   *pgxpool.Pool
-	held   *worker.Held
-	listen *listen.Service
-	queue  *river.Client[pgxTx]
-	health *health.Server
+	o        Options
+	name     string
+	pool     *pgxpool.Pool
+	held     *worker.Held
+	listen   *listen.Service
+	schedule *schedule.Service
+	queue    *river.Client[pgxTx]
+	health   *health.Server
 
 	stop    sync.Once
 	stopErr error
@@ -176,6 +178,10 @@ func (s *Sidecar) serveQueue(ctx context.Context, st *store.Store, metrics *heal
 	if err := s.listen.Start(ctx); err != nil {
 		return &Error{Exit: ExitDatabase, Err: err}
 	}
+	s.schedule = schedule.New(st, s.o.Logger)
+	if err := s.schedule.Start(ctx); err != nil {
+		return &Error{Exit: ExitDatabase, Err: err}
+	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, worker.New(worker.Options{
 		Store: st, Lander: land.New(s.pool, land.Options{Failpoint: s.o.Failpoint, Logger: s.o.Logger}), Held: s.held, Meter: metrics, Environ: s.o.Environ,
@@ -233,6 +239,9 @@ func (s *Sidecar) Stop(ctx context.Context) error {
 
 func (s *Sidecar) stopAll(ctx context.Context) error {
 	var errs []error
+	if s.schedule != nil {
+		s.schedule.Stop(ctx)
+	}
 	s.held.HandBack()
 	if s.queue != nil {
 		errs = append(errs, s.stopQueue(ctx))

@@ -127,6 +127,7 @@ func TestRulesOfTimes(t *testing.T) {
 		"a window":                     {`{"schedule": "* * * * *", "window": "06:00-22:00"}`, ""},
 		"a window over midnight":       {`{"schedule": "* * * * *", "window": "22:00-06:00"}`, ""},
 		"a window until midnight":      {`{"schedule": "* * * * *", "window": "22:00-00:00"}`, ""},
+		"a window that no slot meets":  {`{"schedule": "0 3 * * *", "window": "06:00-22:00"}`, "WARN spec.window"},
 		"a window of one digit":        {`{"schedule": "* * * * *", "window": "6:00-22:00"}`, "ERROR spec.window"},
 		"a window until 24:00":         {`{"schedule": "* * * * *", "window": "22:00-24:00"}`, "ERROR spec.window"},
 		"a window with minute 60":      {`{"schedule": "* * * * *", "window": "22:60-23:00"}`, "ERROR spec.window"},

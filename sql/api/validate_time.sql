@@ -61,6 +61,12 @@ AS $fn$
             s."window" !~ '^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$'),
         ('ERROR', 'spec.window', 'window ends where it starts, so it is never open', 'Remove it, so that every slot runs, or give another end.',
             split_part(s."window", '-', 1) = split_part(s."window", '-', 2)),
+        ('WARN', 'spec.window', 'no time of the schedule lies in the window, so it never runs', 'Correct one of the two; times are UTC.',
+            -- CASE: the stepper is asked only about what the rows above have found right.
+            CASE WHEN s.schedule IS NOT NULL AND s.cron_fault IS NULL AND s."window" ~ '^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$'
+                    AND split_part(s."window", '-', 1) <> split_part(s."window", '-', 2)
+                    AND connector.cron_next(s.schedule, '2000-01-01 00:00:00+00') IS NOT NULL
+                THEN connector._next_slot(s.schedule, s."window", '2000-01-01 00:00:00+00') IS NULL END),
         ('WARN', 'spec.window', 'window is read only with schedule', 'Remove it, or add a schedule.',
             _check_time.spec ? 'window' AND NOT _check_time.spec ? 'schedule')
     ) AS f (severity, path, message, hint, holds)

@@ -29,6 +29,10 @@ var (
 	Planned string
 	//go:embed gauges.sql
 	Gauges string
+	//go:embed fire_schedules.sql
+	FireSchedules string
+	//go:embed resign.sql
+	Resign string
 )
 
 // All gives every statement by its file's name, for the test that prepares them.
@@ -36,6 +40,7 @@ func All() map[string]string {
 	all := map[string]string{
 		"claim": Claim, "heartbeat": Heartbeat, "requeue_orphans": RequeueOrphans, "release": Release, "save_plan": SavePlan,
 		"end_run": EndRun, "say": Say, "positions": Positions, "planned": Planned, "gauges": Gauges,
+		"fire_schedules": FireSchedules, "resign": Resign,
 	}
 	maps.Copy(all, landing())
 	return all
