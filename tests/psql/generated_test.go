@@ -26,32 +26,48 @@ func TestGeneratedSettings(t *testing.T) {
 }
 
 func TestGeneratedManifestKeys(t *testing.T) {
-	rows := query(t, `SELECT '`' || key || '`', CASE WHEN required THEN 'yes' ELSE '' END, type, coalesce('`' || default_value || '`', ''), replace(replace(meaning, '<', '&lt;'), '>', '&gt;') FROM connector.describe()`)
-	page := "# Keys of a manifest's spec\n\nWhat `SELECT * FROM connector.describe();` says: the same table that validates. Keys with a dot are nested: `auth.kind` is `{\"auth\": {\"kind\": …}}`.\nThis page is generated.\n\n" +
+	rows := query(t, "SELECT format('`%s`', key), CASE WHEN required THEN 'yes' ELSE '' END, type, CASE WHEN default_value IS NULL THEN '' ELSE format('`%s`', default_value) END, meaning FROM connector.describe()")
+	page := "# Keys of a manifest's spec\n\nWhat `SELECT * FROM connector.describe();` says, from the table that the validator reads. A key with a dot is nested: " +
+		"`auth.kind`\nis `{\"auth\": {\"kind\": …}}`. A key that nothing reads is named in a warning. This page is generated.\n\n" +
 		table([]string{"key", "required", "type", "default", "meaning"}, rows)
 	compare(t, "../../docs/manifest.md", page)
 }
 
 func TestGeneratedReference(t *testing.T) {
-	functions := query(t, `
-		SELECT format('`%s(%s)`', p.proname, a.given), CASE p.prokind WHEN 'p' THEN 'procedure: CALL' ELSE regexp_replace(pg_get_function_result(p.oid), 'timestamp with time zone', 'timestamptz', 'g') END,
+	// As one would type a call: without the results of procedures and the casts of defaults.
+	functions := query(t, "SELECT format('`%s(%s)`', p.proname, a.given), CASE p.prokind WHEN 'p' THEN 'a row' ELSE format('`%s`', r.result) END, "+`
 			coalesce(obj_description(p.oid, 'pg_proc'), '')
 		FROM pg_proc AS p
-		CROSS JOIN LATERAL ( -- as one would type it: no results of procedures, no casts of defaults
-			SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(pg_get_function_arguments(p.oid),
-				',? ?INOUT .*', ''), '^IN ', ''), '::[a-z ]+', '', 'g'), 'timestamp with time zone', 'timestamptz', 'g')) AS a (given)
+		CROSS JOIN LATERAL (SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(pg_get_function_arguments(p.oid),
+			',? ?INOUT .*', ''), '^IN ', ''), '::[a-z ]+', '', 'g'), 'timestamp with time zone', 'timestamptz', 'g')) AS a (given)
+		CROSS JOIN LATERAL (SELECT replace(pg_get_function_result(p.oid), 'timestamp with time zone', 'timestamptz')) AS r (result)
 		WHERE p.pronamespace = 'connector'::regnamespace AND p.proname NOT LIKE '\_%' AND p.prorettype <> 'trigger'::regtype
 			OR p.oid = 'connector.run_on_change()'::regprocedure
 		ORDER BY p.proname COLLATE "C", 1`)
-	views := query(t, `
-		SELECT '`' || c.relname || '`', (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
-			coalesce(obj_description(c.oid, 'pg_class'), '')
-		FROM pg_class AS c
-		WHERE c.relnamespace = 'connector'::regnamespace AND c.relkind IN ('v', 'r') AND c.relname NOT LIKE '\_%' AND c.relname NOT LIKE 't\_%'
-		ORDER BY c.relname COLLATE "C"`)
-	page := "# Functions, procedures and views\n\nAll of them are in the schema `connector`; arguments may be given by name: `name => value`. The words are the COMMENTs that `\\df+ connector.*` and `\\dv+ connector.*` show. This page is generated.\n\n## Functions and procedures\n\n" +
-		table([]string{"call", "returns", "what it does"}, functions) + "\n## Tables and views\n\n" + table([]string{"name", "columns", "what it shows"}, views)
+	page := "# Functions, procedures, tables and views\n\nEverything is in the schema `connector`. Arguments may be given by name: `name => value`. Procedures are called with `CALL`, alone,\n" +
+		"outside a transaction. The words are the COMMENTs that `\\df+ connector.*` and `\\d+ connector.runs` show. This page is generated.\n\n## Functions and procedures\n\n" +
+		table([]string{"call", "returns", "what it does"}, functions) + "\n## Tables and views\n" + relations(t)
 	compare(t, "../../docs/reference.md", page)
+}
+
+// relations writes each table and view that operators may name, with what its columns say of themselves.
+func relations(t *testing.T) string {
+	t.Helper()
+	rows := query(t, `
+		SELECT c.relname, coalesce(obj_description(c.oid, 'pg_class'), ''), a.attname, replace(format_type(a.atttypid, a.atttypmod), 'timestamp with time zone', 'timestamptz'),
+			coalesce(col_description(c.oid, a.attnum), '')
+		FROM pg_class AS c
+		JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE c.relnamespace = 'connector'::regnamespace AND c.relkind IN ('v', 'r') AND c.relname NOT LIKE '\_%' AND c.relname NOT LIKE 't\_%'
+		ORDER BY c.relname COLLATE "C", a.attnum`)
+	var b strings.Builder
+	for i, r := range rows {
+		if i == 0 || rows[i-1][0] != r[0] {
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n| column | type | meaning |\n|---|---|---|\n", r[0], r[1])
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r[2], r[3], cell(r[4]))
+	}
+	return b.String()
 }
 
 func query(t *testing.T, sql string) [][]string {
@@ -84,7 +100,7 @@ func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for _, c := range cells {
-			b.WriteString("| " + strings.NewReplacer("|", "\\|", "\n", " ").Replace(c) + " ")
+			b.WriteString("| " + cell(c) + " ")
 		}
 		b.WriteString("|\n")
 	}
@@ -94,4 +110,12 @@ func table(head []string, rows [][]string) string {
 		line(r)
 	}
 	return b.String()
+}
+
+// cell makes a text fit a cell of a Markdown table.
+func cell(text string) string {
+	if strings.HasPrefix(text, "`") {
+		return strings.ReplaceAll(text, "|", "\\|")
+	}
+	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", ">", "&gt;").Replace(text)
 }
