@@ -227,8 +227,11 @@ func (p *pipe) land(ctx context.Context, shape *table.Shape) error {
 		begun := time.Now()
 		landed, err := r.w.o.Lander.Land(ctx, r.landing(), c.Chunk, shape)
 		if err != nil {
-			if errors.Is(err, land.ErrShapeChanged) {
+			switch why := stopped(r.reading); {
+			case errors.Is(err, land.ErrShapeChanged):
 				return errAgain
+			case errors.Is(err, land.ErrStopped) && why != nil:
+				return why
 			}
 			return err //nolint:wrapcheck // land names the chunk
 		}
