@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,8 +20,8 @@ func (f *fixture) transact(topic string, end kgo.TransactionEndTry, values ...st
 	if err := cl.BeginTransaction(); err != nil {
 		f.Fatal(err)
 	}
-	for _, v := range values {
-		cl.Produce(f.Context(), &kgo.Record{Topic: topic, Value: []byte(v)}, nil)
+	for i, v := range values {
+		cl.Produce(f.Context(), &kgo.Record{Topic: topic, Key: fmt.Appendf(nil, "k%d", i), Value: []byte(v)}, nil)
 	}
 	if err := cl.Flush(f.Context()); err != nil {
 		f.Fatal(err)
