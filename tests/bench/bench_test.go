@@ -226,6 +226,36 @@ func (x *bench) cpu() time.Duration {
 	return time.Duration(user+system) * time.Second / 100
 }
 
+// measure takes the median rate of several whole runs and reports it as a ratio to the limit.
+func (x *bench) measure(b *testing.B, name string, each func(b *testing.B) float64) {
+	b.Run(name, func(b *testing.B) {
+		var rates []float64
+		before := x.cpu()
+		for range runs {
+			rates = append(rates, each(b))
+		}
+		slices.Sort(rates)
+		rate := rates[len(rates)/2]
+		b.ReportMetric(rate, "rows/s")
+		b.ReportMetric(rate/x.limit, "ratio")
+		b.ReportMetric((x.cpu()-before).Seconds()/float64(runs)*1e6/float64(messages), "cpu-s/M")
+		b.ReportMetric(x.peak(), "peak-MiB")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// again reads a topic once more after its positions were forgotten: every row is a duplicate.
+func (x *bench) again(b *testing.B) float64 {
+	b.Helper()
+	x.exec(b, "SELECT connector.reset_cursor('bench')")
+	x.exec(b, "CHECKPOINT")
+	status, seconds, rows := x.run(b)
+	if status != "Completed" || rows != int64(messages) {
+		b.Fatalf("the run ended %s with %d rows", status, rows)
+	}
+	return float64(messages) / seconds
+}
+
 func BenchmarkWholeRun(b *testing.B) {
 	x := start(b)
 	x.limit = x.copyLimit(b)
@@ -233,21 +263,16 @@ func BenchmarkWholeRun(b *testing.B) {
 	for _, partitions := range []int{1, 6} {
 		topic := fmt.Sprintf("bench.p%d", partitions)
 		x.fill(b, topic, partitions)
-		b.Run(fmt.Sprintf("content/%d", partitions), func(b *testing.B) {
-			var rates []float64
-			before := x.cpu()
-			for range runs {
-				rates = append(rates, x.wholeRun(b, topic, ""))
-			}
-			slices.Sort(rates)
-			rate := rates[len(rates)/2]
-			b.ReportMetric(rate, "rows/s")
-			b.ReportMetric(rate/x.limit, "ratio")
-			b.ReportMetric((x.cpu()-before).Seconds()/float64(runs)*1e6/float64(messages), "cpu-s/M")
-			b.ReportMetric(x.peak(), "peak-MiB")
-			b.ReportMetric(0, "ns/op")
-		})
+		for _, c := range []struct{ name, extra string }{
+			{"content", ""},
+			{"offset", `,"dedup":"offset"`},
+			{"small-chunks", `,"max_poll_records":500`},
+		} {
+			x.measure(b, fmt.Sprintf("%s/%d", c.name, partitions), func(b *testing.B) float64 { return x.wholeRun(b, topic, c.extra) })
+		}
 	}
+	x.wholeRun(b, "bench.p1", "")
+	x.measure(b, "all-duplicates/1", x.again)
 	b.Run("nothing-new", func(b *testing.B) {
 		var took []time.Duration
 		for range 50 {
