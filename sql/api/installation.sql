@@ -99,6 +99,7 @@ BEGIN
         INSERT INTO connector._installation (system_identifier, database_name)
         SELECT h.system_identifier, h.database_name
         FROM connector._identity() AS h
+        WHERE NOT EXISTS (SELECT FROM connector._installation AS i) -- even DO NOTHING would wait for whoever changes the row
         ON CONFLICT DO NOTHING;
         PERFORM connector._hold(v_copy);
     END IF;
