@@ -55,12 +55,13 @@ func TestEveryStatementOfTheDocumentation(t *testing.T) {
 			if !strings.Contains(script, "@@") {
 				return // a page without statements
 			}
-			checkPage(t, blocks, newStage(t).psql(t, script))
+			checkPage(t, page, string(text), blocks, newStage(t).psql(t, script))
 		})
 	}
 }
 
-func checkPage(t *testing.T, blocks []block, printed string) {
+// checkPage holds what psql printed against the page, or writes it into the page's text blocks.
+func checkPage(t *testing.T, file, page string, blocks []block, printed string) {
 	t.Helper()
 	for part := range strings.SplitSeq(printed, "@@") {
 		number, out, _ := strings.Cut(part, "\n")
@@ -73,10 +74,26 @@ func checkPage(t *testing.T, blocks []block, printed string) {
 		if wants := b.info == "sql fails"; failed != wants {
 			t.Errorf("the block at line %d: failed %v, expected %v:\n%s", b.line, failed, wants, out)
 		}
-		if i+1 < len(blocks) && blocks[i+1].info == "text" {
-			if d := firstDifference(strings.TrimSpace(blocks[i+1].text), strings.TrimSpace(out)); d != "" {
-				t.Errorf("the output at line %d is not what psql prints: %s", blocks[i+1].line, d)
-			}
+		if i+1 == len(blocks) || blocks[i+1].info != "text" {
+			continue
+		}
+		if d := firstDifference(strings.TrimSpace(blocks[i+1].text), strings.TrimSpace(out)); d != "" && !golden() {
+			t.Errorf("the output at line %d is not what psql prints (HIGHWATER_GOLDEN=write rewrites it): %s", blocks[i+1].line, d)
+		}
+		page = strings.Replace(page, "```text\n"+blocks[i+1].text+"```", "```text\n"+tidy(out)+"```", 1)
+	}
+	if golden() && !t.Failed() {
+		if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+}
+
+// tidy takes the blanks off the ends of lines, and the empty lines off the end.
+func tidy(out string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.TrimRight(out, " \n"), "\n") {
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
 }
