@@ -34,6 +34,7 @@ var calls = []struct {
 	{"SELECT connector.dlq_discard(ARRAY[gen_random_uuid()])", false},
 	{"SELECT connector.dlq_replayed(gen_random_uuid())", false},
 	{"SELECT connector.dlq_replayed(ARRAY[gen_random_uuid()])", false},
+	{"SELECT connector.trace('seven', 0, 0)", true},
 	{"SELECT connector.wait(gen_random_uuid())", true},
 	{"SELECT connector.verify()", true},
 }
@@ -107,6 +108,7 @@ func TestTenantsDoNotMeetInTheLedger(t *testing.T) {
 		{"SELECT connector.reset_cursor('eight')", nil},
 		{"SELECT connector.seek('eight', 0, 1)", nil},
 		{"SELECT connector.seek('eight', now())", nil},
+		{"SELECT connector.trace('eight', 0, 0)", nil},
 		{"SELECT connector.cancel($1)", []any{theirs}},
 		{"SELECT connector.wait($1)", []any{theirs}},
 	} {
