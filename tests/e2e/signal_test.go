@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,4 +95,15 @@ func (f *fixture) held(name string, g *gate) (runID string) {
 	runID = f.ask(name)
 	receive(f, "reaching "+g.step, g.reached)
 	return runID
+}
+
+// padded gives n partners of 10 KB each, which no codec makes smaller: 400 of them are more than one fetch brings.
+func padded(from, n int) []string {
+	out := partners(from, n)
+	for i, v := range out {
+		noise := make([]byte, 5_000)
+		_, _ = rand.NewChaCha8([32]byte{byte(i), byte(i >> 8)}).Read(noise) // never fails
+		out[i] = fmt.Sprintf(`{"pad":"%x",%s`, noise, v[1:])
+	}
+	return out
 }
