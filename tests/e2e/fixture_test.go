@@ -98,14 +98,23 @@ func newFixture(t *testing.T, addr string) *fixture {
 	t.Helper()
 	f := &fixture{TB: t, url: harness.Database(t), brokers: addr, prefix: prefix(t), topics: map[string]bool{}, lookup: func(string) (string, bool) { return "", false }}
 	f.pool = harness.Pool(t, f.url)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	f.kafka, f.admin = cl, kadm.NewClient(cl)
+	f.connect()
+	t.Cleanup(func() { f.kafka.Close() })
 	t.Cleanup(f.checkAfter)
 	return f
+}
+
+// connect makes the test's own client, a new one where a test has changed what the old one knows of its topics.
+func (f *fixture) connect() {
+	f.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(f.brokers), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		f.Fatal(err)
+	}
+	if f.kafka != nil {
+		f.kafka.Close()
+	}
+	f.kafka, f.admin = cl, kadm.NewClient(cl)
 }
 
 func prefix(t *testing.T) string {
