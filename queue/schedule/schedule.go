@@ -20,7 +20,8 @@ import (
 const (
 	// interval is the time between two looks: how late a slot can be fired.
 	interval = time.Second
-	// lookWait bounds one look; the lease of a leader that is stuck longer passes on.
+	// lookWait bounds one look, of half a second where it deals with as many slots as it may; the lease of a leader that
+	// is stuck longer passes on.
 	lookWait = 5 * time.Second
 	// looksMax bounds the looks made at once while more slots are due than one look deals with.
 	looksMax = 50
@@ -93,10 +94,10 @@ func (s *Service) loop(ctx context.Context) {
 
 // look fires what is due, in portions.
 func (s *Service) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lookWait)
-	defer cancel()
 	for range looksMax {
-		f, err := s.slots.FireSchedules(ctx)
+		bounded, cancel := context.WithTimeout(ctx, lookWait)
+		f, err := s.slots.FireSchedules(bounded)
+		cancel()
 		if err != nil {
 			return err //nolint:wrapcheck // store names the call
 		}

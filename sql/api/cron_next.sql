@@ -29,7 +29,12 @@ DECLARE
     v_either   boolean;
     v_hour     integer;
 BEGIN
-    IF connector._cron_fault(expr) IS NOT NULL THEN
+    SELECT max(f.members) FILTER (WHERE f.ordinal = 1), max(f.members) FILTER (WHERE f.ordinal = 2),
+        max(f.members) FILTER (WHERE f.ordinal = 3), max(f.members) FILTER (WHERE f.ordinal = 4),
+        max(f.members) FILTER (WHERE f.ordinal = 5), bool_and(f.restricted) FILTER (WHERE f.ordinal IN (3, 5))
+    INTO v_minutes, v_hours, v_dates, v_months, v_weekdays, v_either
+    FROM connector._cron_fields(expr) AS f;
+    IF num_nulls(v_minutes, v_hours, v_dates, v_months, v_weekdays) > 0 THEN
         RAISE EXCEPTION 'schedule % %', connector._shown(expr), connector._cron_fault(expr)
             USING ERRCODE = '22023',
                   HINT = 'Write minute hour day-of-month month day-of-week, in UTC, e.g. */5 * * * * for every five minutes.';
@@ -37,11 +42,6 @@ BEGIN
     IF NOT isfinite(after) THEN
         RETURN NULL;
     END IF;
-    SELECT max(f.members) FILTER (WHERE f.ordinal = 1), max(f.members) FILTER (WHERE f.ordinal = 2),
-        max(f.members) FILTER (WHERE f.ordinal = 3), max(f.members) FILTER (WHERE f.ordinal = 4),
-        max(f.members) FILTER (WHERE f.ordinal = 5), bool_and(f.restricted) FILTER (WHERE f.ordinal IN (3, 5))
-    INTO v_minutes, v_hours, v_dates, v_months, v_weekdays, v_either
-    FROM connector._cron_fields(expr) AS f;
 
     v_at := after AT TIME ZONE 'UTC';
     v_first := v_at::date;

@@ -198,6 +198,25 @@ func TestASlotThatMeetsAnActiveRunSaysSo(t *testing.T) {
 	}
 }
 
+// Nobody has to restart anything after an outage: each slot is a row of the ledger, and the first that can reads on.
+func TestSlotsGoOnWhateverBecameOfTheirRuns(t *testing.T) {
+	s, w := cadence(t, "*/5 * * * *", "")
+	for i, code := range []string{"broker_unreachable", "broker_lost", "broker_unreachable", "ok"} {
+		w.fire(clock(10, 20+5*i, 0))
+		run := get[uuid.UUID](s, "SELECT run_id FROM connector.runs WHERE status = 'Scheduled'")
+		status := "Failed"
+		if code == "ok" {
+			status = "Completed"
+		}
+		if !w.end(run, w.take(run), status, code) {
+			t.Fatal("the run could not be ended")
+		}
+	}
+	if got := s.bySchedule(); got != "Failed broker_unreachable, Failed broker_lost, Failed broker_unreachable, Completed ok" {
+		t.Error(got)
+	}
+}
+
 func TestAChangeOfTheScheduleCountsFromItsCommit(t *testing.T) {
 	for _, c := range []struct{ name, change, end, then, next string }{
 		{"changed", `UPDATE connector.manifest SET spec = spec || '{"schedule": "30 12 * * *"}'`, "COMMIT", "nothing", "03 12:30"},
