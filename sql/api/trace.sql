@@ -1,13 +1,11 @@
 -- Where one message went: its row, its dead letter, or why there is neither.
 
-CREATE OR REPLACE FUNCTION connector._trace_row(table_name text, run_id uuid, topic text, partition integer, "offset" bigint)
+CREATE OR REPLACE FUNCTION connector._trace_row(table_name text, run_id uuid, topic text, partition integer, at_offset bigint)
 RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET enable_bitmapscan = off
 AS $fn$
--- connector._trace_row(table_name, run_id, topic, partition, offset)
+-- connector._trace_row(table_name, run_id, topic, partition, at_offset)
 --   Finds the row that a run made of a message. _source has no index, but ids rise from run to run and, within a run, with
 --   the offsets of a partition: so a bisection by the primary key finds it in some twenty look-ups, each of which passes over
 --   the rows of other partitions that lie between. Rows that bear no run of the ledger are passed over. Ids that somebody
@@ -17,34 +15,38 @@ AS $fn$
 DECLARE
     v_prefix  text := format('kafka:%s:%s:', topic, partition);
     v_started timestamptz := (SELECT r.started_at FROM connector._run AS r WHERE r.run_id = _trace_row.run_id);
-    v_probe   text := format('SELECT x.id, x._run_id AS run, x._source AS source FROM connector.%I AS x WHERE x.id BETWEEN $1 AND $2
-        AND (x._run_id <> $3 OR starts_with(x._source, $4)) ORDER BY x.id LIMIT 1', table_name);
     v_low     bigint;
     v_high    bigint;
     v_from    bigint;
-    v_found   record;
+    v_id      bigint;
+    v_run     uuid;
+    v_source  text;
     v_order   bigint; -- below 0: the row lies before the one sought; 0: it is the one
 BEGIN
     EXECUTE format('SELECT min(x.id), max(x.id) FROM connector.%I AS x', table_name) INTO v_low, v_high;
     WHILE v_low <= v_high LOOP
         v_from := v_low + (v_high - v_low) / 2;
         LOOP
-            EXECUTE v_probe INTO v_found USING v_from, v_high, _trace_row.run_id, v_prefix;
-            EXIT WHEN v_found.id IS NULL;
-            IF v_found.run = _trace_row.run_id THEN
-                v_order := substr(v_found.source, length(v_prefix) + 1)::bigint - _trace_row."offset";
+            -- OFFSET 0 keeps the two selects apart, so that rows are read in the index's order and the first that fits ends it.
+            EXECUTE format('SELECT x.id, x._run_id, x._source
+                FROM (SELECT y.id, y._run_id, y._source FROM connector.%I AS y WHERE y.id BETWEEN $1 AND $2 ORDER BY y.id OFFSET 0) AS x
+                WHERE x._run_id <> $3 OR starts_with(x._source, $4) LIMIT 1', table_name)
+                INTO v_id, v_run, v_source USING v_from, v_high, _trace_row.run_id, v_prefix;
+            EXIT WHEN v_id IS NULL;
+            IF v_run = _trace_row.run_id THEN
+                v_order := substr(v_source, length(v_prefix) + 1)::bigint - at_offset;
                 EXIT;
             END IF;
-            SELECT CASE WHEN r.started_at < v_started THEN -1 ELSE 1 END INTO v_order FROM connector._run AS r WHERE r.run_id = v_found.run;
+            SELECT CASE WHEN r.started_at < v_started THEN -1 ELSE 1 END INTO v_order FROM connector._run AS r WHERE r.run_id = v_run;
             EXIT WHEN FOUND;
-            v_from := v_found.id + 1;
+            v_from := v_id + 1;
         END LOOP;
-        IF v_found.id IS NULL OR v_order > 0 THEN
+        IF v_id IS NULL OR v_order > 0 THEN
             v_high := v_low + (v_high - v_low) / 2 - 1;
         ELSIF v_order = 0 THEN
-            RETURN v_found.id;
+            RETURN v_id;
         ELSE
-            v_low := v_found.id + 1;
+            v_low := v_id + 1;
         END IF;
     END LOOP;
     RETURN NULL;
@@ -53,12 +55,12 @@ $fn$;
 COMMENT ON FUNCTION connector._trace_row(text, uuid, text, integer, bigint) IS 'Internal: the row that a run made of a message, by bisection of the ids.';
 REVOKE ALL ON FUNCTION connector._trace_row(text, uuid, text, integer, bigint) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION connector._trace_unread(connector_id uuid, topic text, partition integer, "offset" bigint)
+CREATE OR REPLACE FUNCTION connector._trace_unread(connector_id uuid, topic text, partition integer, at_offset bigint)
 RETURNS TABLE (outcome text, detail text, run_id uuid)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $fn$
--- connector._trace_unread(connector_id, topic, partition, offset)
+-- connector._trace_unread(connector_id, topic, partition, at_offset)
 --   Says of an offset that no run has read why that is: it was lost, or the position has not come to it, or has passed it.
 -- Touches: connector._run, connector._run_partition, connector._cursor (read).
 DECLARE
@@ -70,8 +72,8 @@ BEGIN
     JOIN connector._run_partition AS p ON p.run_id = r.run_id AND p.partition = _trace_unread.partition
     WHERE r.connector_id = _trace_unread.connector_id
         AND p.topic = _trace_unread.topic
-        AND (_trace_unread."offset" BETWEEN p.lost_from AND p.lost_to
-            OR (r.code = 'expired_before_first_read' AND _trace_unread."offset" < p.start_offset))
+        AND (at_offset BETWEEN p.lost_from AND p.lost_to
+            OR (r.code = 'expired_before_first_read' AND at_offset < p.start_offset))
     ORDER BY r.started_at DESC
     LIMIT 1;
     IF FOUND THEN
@@ -84,7 +86,7 @@ BEGIN
     WHERE c.connector_id = _trace_unread.connector_id AND c.partition = _trace_unread.partition;
     RETURN QUERY SELECT 'not read yet', CASE
         WHEN v_position IS NULL THEN 'the partition has no position: no run has read it since the last reset_cursor'
-        WHEN v_position <= _trace_unread."offset" THEN format('the position is offset %s', v_position)
+        WHEN v_position <= at_offset THEN format('the position is offset %s', v_position)
         ELSE format('the position is offset %s, and no run has read below it here: start_position or connector.seek passed it over', v_position)
         END, NULL::uuid;
 END
@@ -92,12 +94,12 @@ $fn$;
 COMMENT ON FUNCTION connector._trace_unread(uuid, text, integer, bigint) IS 'Internal: why no run has read an offset.';
 REVOKE ALL ON FUNCTION connector._trace_unread(uuid, text, integer, bigint) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION connector._trace_letter(connector_id uuid, topic_id uuid, topic text, partition integer, "offset" bigint)
+CREATE OR REPLACE FUNCTION connector._trace_letter(connector_id uuid, topic_id uuid, topic text, partition integer, at_offset bigint)
 RETURNS SETOF connector._dlq
 LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $fn$
--- connector._trace_letter(connector_id, topic_id, topic, partition, offset)
+-- connector._trace_letter(connector_id, topic_id, topic, partition, at_offset)
 --   The dead letter of a message, if there is one. In two parts, so that each uses the unique index.
 -- Touches: connector._dlq (read).
 SELECT d.*
