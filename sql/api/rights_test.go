@@ -35,6 +35,7 @@ var calls = []struct {
 	{"SELECT connector.dlq_replayed(gen_random_uuid())", false},
 	{"SELECT connector.dlq_replayed(ARRAY[gen_random_uuid()])", false},
 	{"SELECT connector.trace('seven', 0, 0)", true},
+	{"SELECT connector.adopt()", false},
 	{"SELECT connector.wait(gen_random_uuid())", true},
 	{"SELECT connector.verify()", true},
 }
@@ -60,7 +61,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 		stranger.fails("42501", "SELECT * FROM connector."+view)
 	}
 	for _, s := range []*session{operator, reader} {
-		for _, table := range strings.Fields("_endpoint _cursor _run _run_partition _dlq _log _audit _lag _sidecar") {
+		for _, table := range strings.Fields("_endpoint _cursor _run _run_partition _dlq _log _audit _lag _sidecar _schedule _leader _installation") {
 			s.fails("42501", "DELETE FROM connector."+table)
 			s.fails("42501", "SELECT FROM connector."+table+" FOR UPDATE")
 		}
