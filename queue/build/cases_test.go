@@ -55,6 +55,8 @@ var valueCases = []valueCase{
 	{name: "null, missing, null inside", values: []string{`{"id_":1,"o":null}`, `{"id_":2}`, `{"id_":3,"o":{"x":null}}`}, row: `o={"x":null}`},
 	{name: "null", values: []string{`{"id_":3,"o":{"x":null}}`, `{"id_":1,"o":null}`}, row: `o=\N`},
 	{name: "an instant", o: Options{Types: map[string]string{"d": "timestamptz"}}, values: []string{`{"d":"2024-03-01T00:30:00+02:00"}`}, row: "d=2024-03-01T00:30:00+02:00"},
+	{name: "a date, old and new", o: Options{Types: map[string]string{"d": "date", "e": "date"}}, values: []string{`{"d":"1000-01-01","e":"2024-03-01"}`}, row: "d=1000-01-01 e=2024-03-01"},
+	{name: "a time beyond the range", o: Options{Types: map[string]string{"d": "timestamptz"}}, values: []string{`{"d":"300000-01-01T00:00:00Z"}`}, row: "d=300000-01-01"},
 	{name: "several documents", values: []string{"{\"id_\":1}\n{\"id_\":2}\n{bad"}, letter: "trailing data"},
 	{name: "schema and payload", values: []string{`{"schema":{"type":"struct","fields":[]},"payload":{"id":1}}`}, row: `schema={"type":"struct","fields":[]} payload={"id":1}`},
 	{name: "arrays", values: []string{`{"a":[1,2],"b":[],"c":[[1],["x"]]}`}, row: `a=[1,2] b=[] c=[[1],["x"]]`},
