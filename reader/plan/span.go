@@ -46,6 +46,9 @@ func (d *decision) begin(e Ends, target int64) int64 {
 // partition must not be read; the order matters: what says "another log" is asked before what says "gone".
 func (d *decision) resume(span *Span, s Stored, e Ends) bool {
 	switch {
+	case s.Sought && s.Next > e.HighWatermark:
+		d.refuse(codeLogTruncated, d.aboveHead(s, e), "Run "+d.seek(s.Partition, e.HighWatermark)+" to begin with what comes next.")
+		return false
 	case s.Next > e.HighWatermark:
 		d.refuse(codeLogTruncated, d.aboveHead(s, e), d.resetHint("to read the log as it is now from its start_position"))
 		return false

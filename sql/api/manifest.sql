@@ -22,9 +22,9 @@ BEGIN
     FROM (SELECT e.n, e.value ->> 'severity' AS severity, e.value ->> 'path' AS path, e.value ->> 'message' AS message, e.value ->> 'hint' AS hint
         FROM jsonb_array_elements(findings) WITH ORDINALITY AS e (value, n)) AS f;
     IF v_errors > 0 THEN
-        RAISE EXCEPTION 'connector % is refused: % and %', connector._shown(coalesce(name, '')),
-            v_errors || CASE v_errors WHEN 1 THEN ' error' ELSE ' errors' END,
-            v_warnings || CASE v_warnings WHEN 1 THEN ' warning' ELSE ' warnings' END
+        RAISE EXCEPTION 'connector % is refused: %', connector._shown(coalesce(name, '')),
+            v_errors || CASE v_errors WHEN 1 THEN ' error' ELSE ' errors' END
+                || CASE v_warnings WHEN 0 THEN '' WHEN 1 THEN ' and 1 warning' ELSE format(' and %s warnings', v_warnings) END
             USING ERRCODE = '22023',
                   DETAIL  = v_detail || CASE WHEN v_errors + v_warnings > 100 THEN format(E'\nand %s more', v_errors + v_warnings - 100) ELSE '' END,
                   HINT    = v_hint || E'\nEvery key: SELECT * FROM connector.describe();';

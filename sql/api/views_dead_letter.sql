@@ -30,7 +30,7 @@ COMMENT ON COLUMN connector.dlq.status IS 'open, discarded or replayed.';
 COMMENT ON COLUMN connector.dlq.topic IS 'The topic that holds the message.';
 COMMENT ON COLUMN connector.dlq.partition IS 'The partition that holds it.';
 COMMENT ON COLUMN connector.dlq."offset" IS 'The message''s own offset.';
-COMMENT ON COLUMN connector.dlq.key IS 'The message''s key as text, or base64: and its bytes where they are no text; null where it has none.';
+COMMENT ON COLUMN connector.dlq.key IS 'The message''s key; where it is no text, base64: followed by its bytes in that form. Null where it has none.';
 COMMENT ON COLUMN connector.dlq.created_at IS 'When it was first met.';
 COMMENT ON COLUMN connector.dlq.sqlstate IS 'Only for Refused: what the database said.';
 COMMENT ON COLUMN connector.dlq.raw IS 'The whole value byte for byte; null above 1 MiB.';
