@@ -8,7 +8,7 @@ SHELL     := /bin/bash
 .PHONY: help build demo test test/unit test/race test/e2e test/psql golden lint fmt generate verify bench image check clean
 
 help: ## list the targets
-	@grep -hE '^[a-z/]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9/]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 build: ## build bin/highwater, static
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/highwater ./sidecar
