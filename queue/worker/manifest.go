@@ -130,25 +130,6 @@ func (m manifest) start() (plan.Start, error) {
 	return plan.Start{Kind: plan.AtTime, At: at}, nil
 }
 
-// resolver finds the values of *_env names.
-type resolver struct {
-	registry func(name string) (string, bool)
-	environ  func(name string) (string, bool)
-}
-
-// value resolves the name that the manifest gives under key: the tenant's registry first, the environment second.
-// Blanks count as nothing. The value never becomes part of an error.
-func (r resolver) value(key, name string) (string, error) {
-	for _, look := range []func(string) (string, bool){r.registry, r.environ} {
-		if v, ok := look(name); ok && strings.TrimSpace(v) != "" {
-			return v, nil
-		}
-	}
-	return "", &stop{end: failed("secret_missing",
-		fmt.Sprintf("'%s' (%s) resolves to nothing: it is neither in this tenant's secret registry nor in the sidecar's environment, or it is blank", name, key),
-		"Set it where the sidecar runs, then run the connector again.")}
-}
-
 // connection resolves a manifest's connection keys. It opens nothing.
 func (m manifest) connection(r resolver) (kafka.Options, error) {
 	o := kafka.Options{

@@ -40,7 +40,7 @@ func (r *run) do(ctx context.Context) (store.End, error) {
 	if err := r.prepare(); err != nil {
 		return store.End{}, err
 	}
-	client, err := r.connect()
+	client, err := r.connect(ctx)
 	if err != nil {
 		return store.End{}, err
 	}
@@ -70,9 +70,12 @@ func (r *run) prepare() error {
 	return nil
 }
 
-func (r *run) connect() (*kafka.Client, error) {
-	none := func(string) (string, bool) { return "", false }
-	o, err := r.m.connection(resolver{registry: none, environ: r.w.o.Environ})
+func (r *run) connect(ctx context.Context) (*kafka.Client, error) {
+	secrets, err := r.secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.m.connection(secrets)
 	if err != nil {
 		return nil, err
 	}

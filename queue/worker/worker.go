@@ -50,6 +50,7 @@ type Options struct {
 	Held        *Held
 	Meter       Meter
 	Environ     func(name string) (string, bool) // the sidecar's environment
+	Secrets     func(ctx context.Context, tenant int64, names []string) (Found, error)
 	Logger      *slog.Logger
 	BufferBytes int64 // bytes a run may read ahead of landing
 	Kafka       func(kafka.Options) (*kafka.Client, error)

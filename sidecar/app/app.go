@@ -75,6 +75,7 @@ type Sidecar struct {
 	schedule *schedule.Service
 	queue    *river.Client[pgxTx]
 	health   *health.Server
+	keys     *keyring
 
 	stop    sync.Once
 	stopErr error
@@ -120,6 +121,10 @@ func (s *Sidecar) start(ctx context.Context) error {
 	s.name = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
 	st := store.New(s.pool, s.name)
 	s.warnOfPower(ctx)
+	s.keys = &keyring{path: s.o.Config.KeyFile, store: st, log: s.o.Logger}
+	if err := s.keys.start(ctx); err != nil {
+		return err
+	}
 	metrics := health.NewMetrics(st.Gauges)
 	if err := s.serveQueue(ctx, st, metrics, host); err != nil {
 		return err
@@ -185,7 +190,7 @@ func (s *Sidecar) serveQueue(ctx context.Context, st *store.Store, metrics *heal
 	workers := river.NewWorkers()
 	river.AddWorker(workers, worker.New(worker.Options{
 		Store: st, Lander: land.New(s.pool, land.Options{Failpoint: s.o.Failpoint, Logger: s.o.Logger}), Held: s.held, Meter: metrics, Environ: s.o.Environ,
-		Logger: s.o.Logger, BufferBytes: s.readAhead(), Kafka: kafka.Open, Failpoint: s.o.Failpoint,
+		Secrets: s.keys.lookup, Logger: s.o.Logger, BufferBytes: s.readAhead(), Kafka: kafka.Open, Failpoint: s.o.Failpoint,
 	}))
 	client, err := river.NewClient(riverpgxv5.New(s.pool), &river.Config{
 		ID: s.name, Schema: job.Schema, Workers: workers, Logger: quiet(s.o.Logger),

@@ -20,6 +20,8 @@ const usage = `highwater turns Kafka topics into PostgreSQL tables, driven by SQ
 
   highwater serve     apply migrations, then serve the database
   highwater migrate   apply migrations only (--print writes them as one psql script)
+  highwater seal      read a value unseen, print the statement that stores it sealed (name it: highwater seal NAME)
+  highwater reseal    rotate the key of the secrets (-lost: the old one is gone, erase them)
   highwater demo      an embedded database, an embedded broker and eleven topics to try it on (--once checks and exits)
   highwater feed      write partners to a topic of the demo broker
   highwater trim      delete the oldest messages of a topic of the demo broker
@@ -44,6 +46,7 @@ func Run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	}
 	commands := map[string]func(context.Context, console) error{
 		"serve": serve, "migrate": migrate, "demo": runDemo, "feed": feed, "trim": trim, "version": version,
+		"seal": sealValue, "reseal": reseal,
 	}
 	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
 		fmt.Fprint(out, usage)
@@ -70,6 +73,9 @@ func serve(ctx context.Context, c console) error {
 	cfg, err := settings(c)
 	if err != nil {
 		return err
+	}
+	if cfg.KeyFile == "" {
+		return errNoKeyFile()
 	}
 	return Serve(ctx, Options{Config: cfg, Environ: c.lookup, Logger: cfg.Logger(c.err)})
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"highwater/sidecar/config"
 	"highwater/sidecar/demo"
 	"highwater/sidecar/demo/gesture"
+	"highwater/sidecar/seal"
 )
 
 // demoMaxRuns is how many runs the demo's sidecar carries at once.
@@ -25,18 +27,41 @@ func runDemo(ctx context.Context, c console) error {
 	if fs.NArg() > 0 {
 		return fmt.Errorf("%w: unexpected argument %q", config.ErrUsage, fs.Arg(0))
 	}
-	err := demo.Run(ctx, demo.Options{Once: *once, Terminal: isTerminal(os.Stdin) && isTerminal(os.Stdout), Out: c.out, LookupEnv: c.lookup, StartSidecar: demoSidecar(c)})
+	dir, err := os.MkdirTemp("", "highwater-demo-key-*")
+	if err != nil {
+		return &Error{Exit: ExitConfiguration, Err: fmt.Errorf("making a folder for the demo's key: %w", err)}
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	keyFile := demoKey(filepath.Join(dir, "key.asc"))
+	err = demo.Run(ctx, demo.Options{Once: *once, Terminal: isTerminal(os.Stdin) && isTerminal(os.Stdout), Out: c.out, LookupEnv: c.lookup, StartSidecar: demoSidecar(c, keyFile)})
 	if err != nil {
 		return &Error{Exit: ExitDatabase, Err: err}
 	}
 	return nil
 }
 
+// demoKey makes the demo's key for secrets while the servers start, and gives a function that waits for it.
+func demoKey(path string) func() (string, error) {
+	done := make(chan error, 1)
+	go func() {
+		key, err := seal.Generate()
+		if err == nil {
+			err = key.Create(path)
+		}
+		done <- err
+	}()
+	return func() (string, error) { return path, <-done }
+}
+
 // demoSidecar starts the demo's sidecar in this process. It is silent unless a log level is asked for: what it would warn
 // of (a superuser, runs that are meant to fail) is what a demo is.
-func demoSidecar(c console) demo.StartSidecar {
+func demoSidecar(c console, keyFile func() (string, error)) demo.StartSidecar {
 	return func(ctx context.Context, url string, lookup func(string) (string, bool)) (func(), error) {
-		cfg := config.Config{DatabaseURL: url, MaxRuns: demoMaxRuns, MemoryMiB: config.MemoryMiBDefault}
+		key, err := keyFile()
+		if err != nil {
+			return nil, err
+		}
+		cfg := config.Config{DatabaseURL: url, KeyFile: key, MaxRuns: demoMaxRuns, MemoryMiB: config.MemoryMiBDefault}
 		log := slog.New(slog.DiscardHandler)
 		if level, ok := c.lookup("HIGHWATER_LOG_LEVEL"); ok && cfg.LogLevel.UnmarshalText([]byte(level)) == nil {
 			log = cfg.Logger(c.err)

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ var ErrUsage = errors.New("the command line cannot be read")
 type Config struct {
 	DatabaseURL  string // connection string; empty: the libpq variables decide
 	HTTPAddr     string // host:port of health and metrics; empty: none
-	KeyFile      string // private key for secrets
+	KeyFile      string // private key for secrets; empty: secrets of the registry cannot be opened
 	MaxRuns      int    // runs at once
 	MemoryMiB    int    // what the process may use, in MiB
 	AllowedHosts []string
@@ -55,6 +56,7 @@ func Settings() []Setting {
 	return []Setting{
 		{"database-url", "HIGHWATER_DATABASE_URL", "connection string", "DATABASE_URL, else the libpq variables", "", "the database to serve"},
 		{"http-addr", "HIGHWATER_HTTP_ADDR", "host:port", HTTPAddrDefault, "", "where /healthz, /readyz and /metrics answer; empty turns them off"},
+		{"key-file", "HIGHWATER_KEY_FILE", "path", "`highwater/key.asc` in `$XDG_CONFIG_HOME`, else in `~/.config`", "mode 0600 or 0640", "the private key that opens secrets; the first sidecar of a database makes it"},
 		{"max-runs", "HIGHWATER_MAX_RUNS", "runs", strconv.Itoa(MaxRunsDefault), fmt.Sprintf("1..%d", MaxRunsLimit), "runs at once in this sidecar"},
 		{"memory-mib", "HIGHWATER_MEMORY_MIB", "MiB", strconv.Itoa(MemoryMiBDefault), fmt.Sprintf("%d..%d", MemoryMiBMin, MemoryMiBLimit), "what the process may use; bounds what is read ahead"},
 		{"log-level", "HIGHWATER_LOG_LEVEL", "level", "info", "debug, info, warn, error", "least level that is logged"},
@@ -110,6 +112,10 @@ func fill(get, lookup func(string) (string, bool), noMigrate bool) (Config, erro
 			return Config{}, err
 		}
 	}
+	c.KeyFile = defaultKeyFile(lookup)
+	if v, ok := get("key-file"); ok && v != "" {
+		c.KeyFile = v
+	}
 	if err := whole(get, "max-runs", 1, MaxRunsLimit, &c.MaxRuns); err != nil {
 		return Config{}, err
 	}
@@ -128,6 +134,17 @@ func fill(get, lookup func(string) (string, bool), noMigrate bool) (Config, erro
 		c.LogFormat = v
 	}
 	return c, nil
+}
+
+// defaultKeyFile is where the key lies when nobody says; nowhere for a user without a home.
+func defaultKeyFile(lookup func(string) (string, bool)) string {
+	if dir, ok := lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "highwater", "key.asc")
+	}
+	if home, ok := lookup("HOME"); ok && filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "highwater", "key.asc")
+	}
+	return ""
 }
 
 func checkAddr(addr string) error {

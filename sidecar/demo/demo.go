@@ -108,6 +108,22 @@ func (p *parts) startPostgres(ctx context.Context) error {
 	if err = errors.Join(err, conn.Close(ctx)); err != nil {
 		return fmt.Errorf("making database %s: %w", database, err)
 	}
+	return p.addPgcrypto(ctx)
+}
+
+// addPgcrypto lets connector.secret_set take plain values, where the server has the extension; without it, it takes what
+// highwater seal makes.
+func (p *parts) addPgcrypto(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.postgres.URL(database))
+	if err != nil {
+		return fmt.Errorf("connecting to database %s: %w", database, err)
+	}
+	_, err = conn.Exec(ctx, `DO $$ BEGIN
+		IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'pgcrypto') THEN CREATE EXTENSION IF NOT EXISTS pgcrypto; END IF;
+	END $$`)
+	if err = errors.Join(err, conn.Close(ctx)); err != nil {
+		return fmt.Errorf("adding pgcrypto to database %s: %w", database, err)
+	}
 	return nil
 }
 

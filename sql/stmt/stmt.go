@@ -43,5 +43,6 @@ func All() map[string]string {
 		"fire_schedules": FireSchedules, "resign": Resign,
 	}
 	maps.Copy(all, landing())
+	maps.Copy(all, secrets())
 	return all
 }

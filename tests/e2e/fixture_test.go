@@ -80,6 +80,8 @@ type fixture struct {
 	prefix  string
 	topics  map[string]bool             // what the broker held when the test had set up
 	lookup  func(string) (string, bool) // the sidecar's environment
+	keyFile string                      // the sidecar's key for secrets; empty: none
+	log     io.Writer                   // the sidecar's log at debug level; nil: none is kept
 }
 
 // onFake makes a fixture with an embedded broker of its own, for what no broker has a say in.
@@ -193,14 +195,17 @@ func partners(from, n int) []string {
 // sidecar starts a sidecar in this process, stopped when the test ends.
 func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
 	f.Helper()
-	log := io.Discard
+	log, level := io.Discard, slog.LevelInfo
 	if testing.Verbose() {
 		log = f.Output()
 	}
+	if f.log != nil {
+		log, level = f.log, slog.LevelDebug
+	}
 	s, err := app.Start(f.Context(), app.Options{
-		Config:    config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", MaxRuns: 4, MemoryMiB: 256},
+		Config:    config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", KeyFile: f.keyFile, MaxRuns: 4, MemoryMiB: 256},
 		Environ:   f.lookup,
-		Logger:    slog.New(slog.NewTextHandler(log, nil)),
+		Logger:    slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
 		Failpoint: failpoint,
 	})
 	if err != nil {

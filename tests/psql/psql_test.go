@@ -41,7 +41,7 @@ func newStage(t *testing.T) stage {
 		t.Fatal(err)
 	}
 	side, err := app.Start(t.Context(), app.Options{
-		Config:  config.Config{DatabaseURL: s.url, MaxRuns: 4, MemoryMiB: 256},
+		Config:  config.Config{DatabaseURL: s.url, KeyFile: harness.KeyFile(t), MaxRuns: 4, MemoryMiB: 256},
 		Environ: func(string) (string, bool) { return "", false },
 		Logger:  slog.New(slog.DiscardHandler),
 	})

@@ -28,7 +28,7 @@ CALL connector.catch_up('acme-kafka-sasl');
 
 -- Gesture: environment ACME_KAFKA_USER=acme
 -- Gesture: environment ACME_KAFKA_PW=no-real-password
-\prompt 'Give the sidecar ACME_KAFKA_USER and ACME_KAFKA_PW, then press Enter: ' done
+\prompt 'Give the sidecar ACME_KAFKA_USER and ACME_KAFKA_PW (connector.secret_set, or its environment), then press Enter: ' done
 
 CALL connector.catch_up('acme-kafka-sasl');
 
