@@ -141,6 +141,9 @@ func TestKillAtEveryStep(t *testing.T) {
 			if e.RunID != runID || e.Status != "Completed" || e.RecordsIn != killMessages || e.RecordsOut != killGood || e.DeadLetters != killPoison {
 				t.Errorf("after the restart: %+v", e)
 			}
+			if !k.again && e.Duplicates != 0 {
+				t.Errorf("%d messages were written twice and refused: content alone kept them out", e.Duplicates)
+			}
 			f.exactlyBelowCursor("t_kill")
 			f.want(strconv.Itoa(killGood), "SELECT count(DISTINCT partner_id) FROM connector.t_kill")
 			f.want("1", "SELECT count(*) FROM connector.t_kill WHERE added_late = 1")

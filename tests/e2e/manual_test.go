@@ -51,6 +51,9 @@ func TestResetAndDeleteLeaveTheTopic(t *testing.T) {
 		f.completed("again", 2401, 2400)
 		f.completed("beside", 2401, 2400)
 
+		f.exec(`CREATE TABLE public.seen (id bigint);
+			CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.seen VALUES (NEW.id); RETURN NULL; END $$;
+			CREATE TRIGGER see AFTER INSERT ON connector.t_again FOR EACH ROW EXECUTE FUNCTION public.see()`)
 		f.want("1", "SELECT connector.reset_cursor('again/default')")
 		f.want("0", "SELECT count(*) FROM connector.connector_cursor WHERE connector = 'again' AND cursor->'offsets' <> '{}'")
 		e := f.completed("again", 2401, 2400)
@@ -58,6 +61,7 @@ func TestResetAndDeleteLeaveTheTopic(t *testing.T) {
 			t.Errorf("read again: %+v, want 2400 duplicates and the letter met again", e)
 		}
 		f.want("2400", "SELECT count(*) FROM connector.t_again")
+		f.want("0", "SELECT count(*) FROM public.seen") // nothing that was refused as a duplicate is told to anybody
 		f.want("2|open|"+e.RunID, "SELECT concat_ws('|', attempts, status, run_id) FROM connector.dlq WHERE connector = 'again'")
 
 		f.exec("SELECT connector.drop('again')")
