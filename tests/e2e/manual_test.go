@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -216,6 +215,18 @@ func TestTheTargetIsMeasuredOnce(t *testing.T) {
 	}
 	f.want("1", "SELECT count(*) FROM connector.log WHERE run_id = $1 AND level = 'INFO' AND message = 'target: partition offsets [0: 10, 1: 20, 2: 30]'", runID)
 	f.completed("live", 40, 40)
-	f.want(strconv.Itoa(100), "SELECT count(*) FROM connector.t_live")
+	f.want("100", "SELECT count(*) FROM connector.t_live")
 	f.want(fmt.Sprintf("kafka:%s:1:59", topic), "SELECT _source FROM connector.t_live WHERE _source LIKE '%:1:%' ORDER BY id DESC LIMIT 1")
+}
+
+// A window shuts out the schedule's slots and nobody's own hand.
+func TestARunByHandIgnoresTheWindow(t *testing.T) {
+	f := onFake(t)
+	topic := f.topic("window", 1, nil)
+	f.produce(topic, 0, partners(0, 3)...)
+	f.sidecar(nil)
+	f.declare("shut", topic, f.text(`SELECT ',"schedule":"* * * * *","window":"' || to_char(now() AT TIME ZONE 'UTC' + interval '2 hours', 'HH24:MI')
+		|| '-' || to_char(now() AT TIME ZONE 'UTC' + interval '4 hours', 'HH24:MI') || '"'`))
+	f.completed("shut", 3, 3)
+	f.want("1", "SELECT count(*) FROM connector.runs")
 }
