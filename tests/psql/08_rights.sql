@@ -1,4 +1,5 @@
--- 08: who may do what. Each role walks through every function and every view: ok, or the refusal's SQLSTATE.
+-- 08: who may do what. Each role walks through every function and every view: ok, or the refusal's
+-- SQLSTATE. 42501 is a right that is missing; another one says that the role was let in and the call refused for what it asks.
 
 INSERT INTO connector.manifest (name, scopes, spec) VALUES
     ('acme-partners', '{billing}', '{"name": "partners", "brokers": "127.0.0.1:29092", "topic": "acme.partners"}');
@@ -46,7 +47,10 @@ INSERT INTO statement (call) VALUES
     ($$SELECT connector.trace('acme-partners', 0, 17)$$),
     ($$SELECT connector.cron_next('* * * * *', now())$$),
     ($$SELECT connector.current_tenant()$$),
-    ($$SELECT connector.adopt()$$);
+    ($$SELECT connector.adopt()$$),
+    ($$SELECT connector.secret_set('ACME_KAFKA_PW', 'never in a statement')$$),
+    ($$SELECT connector.secret_drop('ACME_KAFKA_PW')$$),
+    ($$SELECT connector.seal_key()$$);
 
 SELECT regexp_replace(regexp_replace(s.call, '[0-9a-f]{8}-[0-9a-f-]{27}', '<id>'), '^(.{60}).{4,}$', '\1 …') AS statement,
     pg_temp.attempt('highwater_operator', s.call) AS operator,
