@@ -31,9 +31,17 @@ func TestTraceFindsEveryMessage(t *testing.T) {
 			partition, offset int
 			outcome, field    string
 		}{
-			{0, 0, "row", "1000"}, {0, 350, "row", "1350"}, {0, 699, "row", "1699"}, {0, 700, "row", "6000"},
-			{1, 0, "row", "2000"}, {1, 39, "row", "2039"}, {1, 42, "row", "7000"},
-			{1, 40, "dead letter", ""}, {1, 41, "row or duplicate", ""}, {0, 701, "no record", ""}, {0, 702, "not read yet", ""},
+			{0, 0, "row", "1000"},
+			{0, 350, "row", "1350"},
+			{0, 699, "row", "1699"},
+			{0, 700, "row", "6000"},
+			{1, 0, "row", "2000"},
+			{1, 39, "row", "2039"},
+			{1, 42, "row", "7000"},
+			{1, 40, "dead letter", ""},
+			{1, 41, "row or duplicate", ""},
+			{0, 701, "no record", ""},
+			{0, 702, "not read yet", ""},
 		} {
 			outcome := f.text("SELECT outcome FROM connector.trace('trace', $1, $2)", c.partition, c.offset)
 			detail := f.text("SELECT detail FROM connector.trace('trace', $1, $2)", c.partition, c.offset)
