@@ -357,3 +357,27 @@ func TestNotOneRowFitsATableThatPeopleMadeTheirs(t *testing.T) {
 	}
 	g.verified(t)
 }
+
+// Messages that each bring a hundred new fields: the table grows to its limit of 1,500 columns, what is beyond it is a letter
+// that says what to do, and messages of old fields go on landing.
+func TestATableGrowsToItsLimitAndTheRunGoesOn(t *testing.T) {
+	g := newGround(t)
+	values := make([]string, 20)
+	for i := range values {
+		var b strings.Builder
+		for k := range 100 {
+			fmt.Fprintf(&b, `,"k%d":%d`, 100*i+k, k)
+		}
+		values[i] = `{` + b.String()[1:] + `}`
+	}
+	values = append(values, `{"k0":7}`)
+	f := g.claimed(t, len(values))
+	f.land(t, Options{}, values...)
+	letters := g.text(t, `SELECT string_agg("offset"::text, ',' ORDER BY "offset") FROM connector.dlq WHERE message LIKE '%"layout": "document"%'`)
+	rows := g.text(t, "SELECT count(*)::text FROM "+table.Quoted(f.run.Table))
+	if letters != "14,15,16,17,18,19" || rows != "15" {
+		t.Errorf("letters %s, %s rows", letters, rows)
+	}
+	f.holds(t, 20, "", `{"k0":7}`, "")
+	g.verified(t)
+}
