@@ -21,6 +21,7 @@ type run struct {
 	c           store.Claim
 	m           manifest
 	log         *slog.Logger
+	mask        *mask
 	begun       time.Time
 	reading     context.Context // ends when the run is to stop; its cause says why
 	stopReading context.CancelCauseFunc
@@ -75,7 +76,10 @@ func (r *run) connect(ctx context.Context) (*kafka.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	var credentials []string
+	secrets.credentials = &credentials
 	o, err := r.m.connection(secrets)
+	r.mask.hide(credentials)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +250,7 @@ func (r *run) sayFinding(ctx context.Context, f plan.Finding) {
 
 // say puts a sentence into connector.log and the sidecar's own log. A database that cannot take it is no reason to stop.
 func (r *run) say(ctx context.Context, level, message string) {
-	message = safe(message)
+	message = r.mask.text(safe(message))
 	r.log.Log(ctx, map[string]slog.Level{"INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError}[level], message)
 	if err := r.w.o.Store.Say(ctx, r.c.RunID, level, message); err != nil {
 		r.log.Warn("could not write to connector.log", "error", err)

@@ -49,6 +49,8 @@ type resolver struct {
 	registry func(name string) (string, bool) // may be nil
 	environ  func(name string) (string, bool)
 	unopened map[string]string
+
+	credentials *[]string // collects what was found, but for addresses, so that it can be masked; may be nil
 }
 
 // value resolves the name that the manifest gives under key: the tenant's registry first, the environment second.
@@ -64,6 +66,9 @@ func (r resolver) value(key, name string) (string, error) {
 			continue
 		}
 		if v, ok := look(name); ok && strings.TrimSpace(v) != "" {
+			if r.credentials != nil && key != "brokers_env" {
+				*r.credentials = append(*r.credentials, v)
+			}
 			return v, nil
 		}
 	}

@@ -104,9 +104,10 @@ func (w *Worker) Work(ctx context.Context, j *river.Job[job.Run]) error {
 func (w *Worker) carry(ctx context.Context, c store.Claim) (handOn bool) {
 	reading, stopReading, drop := w.o.Held.hold(ctx, c.RunID)
 	defer drop()
+	hiding := &mask{}
 	r := &run{
-		w: w, c: c, reading: reading, stopReading: stopReading, begun: time.Now(), poison: int(c.PoisonChunks),
-		log: w.o.Logger.With("connector", c.Connector, "run_id", c.RunID),
+		mask: hiding, w: w, c: c, reading: reading, stopReading: stopReading, begun: time.Now(), poison: int(c.PoisonChunks),
+		log: slog.New(maskedLog{w.o.Logger.Handler(), hiding}).With("connector", c.Connector, "run_id", c.RunID),
 	}
 	w.o.Failpoint("run-claimed")
 	end, err := r.recovered(ctx)
@@ -132,7 +133,7 @@ func (w *Worker) handBack(ctx context.Context, r *run, why error) bool {
 }
 
 func (w *Worker) finish(ctx context.Context, r *run, end store.End) {
-	end.Message, end.Hint = safe(end.Message), safe(end.Hint)
+	end.Message, end.Hint = r.mask.text(safe(end.Message)), r.mask.text(safe(end.Hint))
 	end.Reached = r.reached(ctx)
 	level := slog.LevelInfo
 	if end.Status == "Failed" || end.Status == "Partial" {

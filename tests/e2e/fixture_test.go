@@ -28,7 +28,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
+	switch os.Getenv(childEnv) {
+	case "":
+	case "command":
+		os.Exit(app.ExitCode(command()))
+	default:
 		child()
 		return
 	}
@@ -195,17 +199,10 @@ func partners(from, n int) []string {
 // sidecar starts a sidecar in this process, stopped when the test ends.
 func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
 	f.Helper()
-	log, level := io.Discard, slog.LevelInfo
-	if testing.Verbose() {
-		log = f.Output()
-	}
-	if f.log != nil {
-		log, level = f.log, slog.LevelDebug
-	}
 	s, err := app.Start(f.Context(), app.Options{
-		Config:    config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", KeyFile: f.keyFile, MaxRuns: 4, MemoryMiB: 256},
+		Config:    f.config(f.keyFile),
 		Environ:   f.lookup,
-		Logger:    slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
+		Logger:    f.logger(),
 		Failpoint: failpoint,
 	})
 	if err != nil {
@@ -217,6 +214,21 @@ func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
 		}
 	})
 	return s
+}
+
+func (f *fixture) config(keyFile string) config.Config {
+	return config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", KeyFile: keyFile, MaxRuns: 4, MemoryMiB: 256}
+}
+
+// logger gives the sidecar's log to whoever wants it: the test, or a verbose run.
+func (f *fixture) logger() *slog.Logger {
+	switch {
+	case f.log != nil:
+		return slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	case testing.Verbose():
+		return slog.New(slog.NewTextHandler(f.Output(), nil))
+	}
+	return slog.New(slog.DiscardHandler)
 }
 
 // declare stores a manifest; extra is JSON members of the spec, with a leading comma, or empty.
