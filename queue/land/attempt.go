@@ -110,7 +110,7 @@ func (a *attempt) open(ctx context.Context) error {
 			return fencedWithoutRow(row.Scan(&made))
 		})
 	}
-	b.Queue(stmt.LandLock, a.run.ConnectorID, a.partitions()).Query(a.compare)
+	a.queuePosition(b)
 	var state table.State
 	existing := a.shape != nil && len(a.c.Rows) > 0 && !a.changes()
 	if existing {
@@ -257,9 +257,12 @@ func (a *attempt) close(ctx context.Context) error {
 	if err := a.queueLetters(b); err != nil {
 		return err
 	}
-	b.Queue(stmt.LandAdvance, a.run.ID, a.run.Fence, a.c.ID, a.advances()).QueryRow(func(row pgx.Row) error {
-		return fencedWithoutRow(row.Scan(&a.landed.Cancelled))
-	})
+	done := func(row pgx.Row) error { return fencedWithoutRow(row.Scan(&a.landed.Cancelled)) }
+	if a.c.replays() {
+		b.Queue(stmt.RetryDone, a.run.ID, a.run.Fence, a.c.ID, a.c.Replay, a.advances()).QueryRow(done)
+	} else {
+		b.Queue(stmt.LandAdvance, a.run.ID, a.run.Fence, a.c.ID, a.advances()).QueryRow(done)
+	}
 	return a.send(ctx, b)
 }
 

@@ -35,6 +35,9 @@ type Chunk struct {
 	Letters  []Letter
 	Findings []Finding // for connector.log, once the chunk has committed
 	Bytes    int       // bytes of values, for the budget
+	// Replay is the dead letter that this chunk, of one message, decodes again: then its one advance says where the message
+	// came from, and no position moves. Zero for every other chunk.
+	Replay uuid.UUID
 }
 
 // Advance moves one partition's cursor from From to To and says what lay between.

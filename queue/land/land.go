@@ -126,7 +126,7 @@ type Counts struct {
 // with many of them is committed in parts, and an error may then come with a Landed that tells what the parts before it did.
 // Faults of the environment are waited for within their bounds.
 //
-// Its errors are [ErrFenced], [ErrShapeChanged] (with Landed.Shape), [ErrStopped], [*Error], and the context's own; after the
+// Its errors are [ErrFenced], [ErrShapeChanged] (with Landed.Shape), [ErrLetterClosed], [ErrStopped], [*Error], and the context's own; after the
 // last two what became of the chunk is for the stored positions to say.
 func (l *Lander) Land(ctx context.Context, run Run, c *Chunk, shape *table.Shape) (Landed, error) {
 	if err := c.Check(); err != nil {
@@ -163,7 +163,7 @@ func (l *Lander) whole(ctx context.Context, run Run, c *Chunk, shape *table.Shap
 			return Landed{}, fmt.Errorf("%s: %w", where(run, c), ctx.Err())
 		case errors.Is(err, ErrShapeChanged):
 			return Landed{Shape: a.shape}, err
-		case errors.As(err, &many), errors.Is(err, ErrStopped):
+		case errors.As(err, &many), errors.Is(err, ErrStopped), errors.Is(err, ErrLetterClosed):
 			return Landed{}, err
 		}
 		v := a.verdict(err)

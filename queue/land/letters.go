@@ -91,7 +91,8 @@ func (l *letterColumns) add(topic string, letter *Letter) error {
 		return err
 	}
 	raw := letter.Raw.Value
-	if letter.Tombstone || len(raw) > rawMax {
+	unread := raw == nil && letter.Reason == "TooLarge" // the reader hands such a value on without its bytes
+	if letter.Tombstone || unread || len(raw) > rawMax {
 		raw = nil
 	} else if raw == nil {
 		raw = []byte{} // a value of no bytes is a value

@@ -51,24 +51,11 @@ func (l *Lander) outcome(ctx context.Context, run Run, c *Chunk) (committed bool
 	defer a.release(ctx, conn)
 	b := a.begin()
 	here, untouched := 0, 0
-	b.Queue(stmt.LandLock, run.ConnectorID, a.partitions()).Query(func(rows pgx.Rows) error {
-		var (
-			partition   int32
-			next, fence int64
-			last        *uuid.UUID
-		)
-		_, err := pgx.ForEachRow(rows, []any{&partition, &next, &fence, &last}, func() error {
-			i, ok := c.advance(partition)
-			switch {
-			case ok && last != nil && *last == c.ID:
-				here++
-			case ok && next == c.Advances[i].From && fence == run.Fence:
-				untouched++
-			}
-			return nil
-		})
-		return err
-	})
+	if c.replays() {
+		a.queueOutcome(b, &here, &untouched)
+	} else {
+		a.queueOutcomes(b, &here, &untouched)
+	}
 	if err := a.send(ctx, b); err != nil {
 		return false, err
 	}
@@ -79,4 +66,26 @@ func (l *Lander) outcome(ctx context.Context, run Run, c *Chunk) (committed bool
 		return false, nil
 	}
 	return false, ErrFenced
+}
+
+// queueOutcomes asks under the lock how many positions this chunk has moved, and how many are as they were.
+func (a *attempt) queueOutcomes(b *pgx.Batch, here, untouched *int) {
+	b.Queue(stmt.LandLock, a.run.ConnectorID, a.partitions()).Query(func(rows pgx.Rows) error {
+		var (
+			partition   int32
+			next, fence int64
+			last        *uuid.UUID
+		)
+		_, err := pgx.ForEachRow(rows, []any{&partition, &next, &fence, &last}, func() error {
+			i, ok := a.c.advance(partition)
+			switch {
+			case ok && last != nil && *last == a.c.ID:
+				*here++
+			case ok && next == a.c.Advances[i].From && fence == a.run.Fence:
+				*untouched++
+			}
+			return nil
+		})
+		return err
+	})
 }

@@ -41,6 +41,15 @@ func (r *run) do(ctx context.Context) (store.End, error) {
 	if err := r.prepare(); err != nil {
 		return store.End{}, err
 	}
+	again, err := r.w.o.Store.IsRetry(ctx, r.c.RunID)
+	if err != nil {
+		end := failed("database_error", safe(err.Error()), "Run the connector again.")
+		end.Retryable = true
+		return store.End{}, &stop{end: end, err: err}
+	}
+	if again {
+		return r.retry(ctx)
+	}
 	client, err := r.connect(ctx)
 	if err != nil {
 		return store.End{}, err

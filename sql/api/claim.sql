@@ -25,6 +25,7 @@ BEGIN
             WHERE w.connector_id = _fold_waiting.connector_id
                 AND w.status = 'Scheduled'
                 AND w.if_active = 'wait'
+                AND w.started_by <> 'retry'
                 AND w.run_id <> _fold_waiting.run_id
             FOR UPDATE SKIP LOCKED)
         RETURNING r.run_id)
@@ -89,7 +90,7 @@ AS $fn$
 --   Takes the lease of the run's connector for ttl, raises the fence and sets the run Running. Raising the fence of the
 --   positions waits for a chunk of the last holder that is still being committed.
 -- Returns: one row. outcome: claimed | ended | deleted | skipped | wait | busy; all else but status is null unless claimed.
--- Locks:   endpoint, cursor, run.
+-- Locks:   endpoint, cursor, retry, run.
 DECLARE
     v_run  connector._run;
     v_held connector._endpoint;
@@ -110,6 +111,7 @@ BEGIN
     IF outcome IS NULL THEN
         v_held.fence := v_held.fence + 1;
         UPDATE connector._cursor AS c SET fence = v_held.fence WHERE c.connector_id = v_run.connector_id;
+        UPDATE connector._retry AS t SET fence = v_held.fence WHERE t.run_id = _claim.run_id AND NOT t.done;
         IF v_run.status = 'Running' THEN
             PERFORM connector._say(_claim.run_id, 'INFO', format('taken over by sidecar %s from %s', _claim.sidecar, v_run.sidecar));
         END IF;
@@ -139,7 +141,7 @@ BEGIN
         lease_until = clock_timestamp() + _claim.ttl
     WHERE e.connector_id = v_run.connector_id;
     planned := EXISTS (SELECT FROM connector._run_partition AS p WHERE p.run_id = _claim.run_id);
-    IF NOT planned THEN
+    IF NOT planned AND v_run.started_by <> 'retry' THEN
         PERFORM connector._fold_waiting(v_run.run_id, v_run.connector_id);
     END IF;
     RETURN QUERY

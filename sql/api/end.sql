@@ -41,7 +41,7 @@ BEGIN
     SET lease_run = NULL,
         lease_sidecar = NULL,
         lease_until = NULL,
-        poison_chunks = CASE WHEN _end.code = 'poison_budget' THEN 0 ELSE v_run.poison_chunks END,
+        poison_chunks = CASE WHEN v_run.started_by = 'retry' THEN e.poison_chunks WHEN _end.code = 'poison_budget' THEN 0 ELSE v_run.poison_chunks END,
         data_as_of = CASE WHEN _end.status = 'Completed' THEN coalesce(v_run.measured_at, e.data_as_of) ELSE e.data_as_of END
     WHERE e.connector_id = v_run.connector_id;
     UPDATE connector._run_partition AS p

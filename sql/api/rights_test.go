@@ -34,6 +34,8 @@ var calls = []struct {
 	{"SELECT connector.dlq_discard(ARRAY[gen_random_uuid()])", false},
 	{"SELECT connector.dlq_replayed(gen_random_uuid())", false},
 	{"SELECT connector.dlq_replayed(ARRAY[gen_random_uuid()])", false},
+	{"SELECT connector.dlq_retry(gen_random_uuid())", false},
+	{"SELECT connector.dlq_retry(ARRAY[gen_random_uuid()])", false},
 	{"SELECT connector.trace('seven', 0, 0)", true},
 	{"SELECT connector.adopt()", false},
 	{"SELECT connector.wait(gen_random_uuid())", true},

@@ -49,7 +49,7 @@ BEGIN
         SELECT r.run_id INTO v_run
         FROM connector.manifest AS m
         JOIN connector._run AS r ON r.connector_id = m.connector_id
-        WHERE m.name = _run.name AND r.status = 'Scheduled' AND r.if_active = 'wait'
+        WHERE m.name = _run.name AND r.status = 'Scheduled' AND r.if_active = 'wait' AND r.started_by <> 'retry'
         ORDER BY r.scheduled_at
         LIMIT 1;
         IF FOUND THEN
@@ -72,6 +72,24 @@ END
 $fn$;
 COMMENT ON FUNCTION connector._run(text, text, text) IS 'Internal: make a run and its job, or join a waiting run.';
 REVOKE ALL ON FUNCTION connector._run(text, text, text) FROM PUBLIC;
+
+CREATE OR REPLACE FUNCTION connector._warn_no_sidecar()
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $fn$
+-- connector._warn_no_sidecar()
+--   Tells whoever asked for a run that nobody is there to carry it out yet: WARNING KC002.
+-- Touches: connector._sidecar (read).
+BEGIN
+    IF NOT EXISTS (SELECT FROM connector._sidecar AS s WHERE s.last_seen_at > clock_timestamp() - interval '15 seconds') THEN
+        RAISE WARNING 'no sidecar has been seen for 15 seconds: the run is queued and starts when one comes'
+            USING ERRCODE = 'KC002', HINT = 'Start one with "highwater serve" and look at: SELECT * FROM connector.sidecars;';
+    END IF;
+END
+$fn$;
+COMMENT ON FUNCTION connector._warn_no_sidecar() IS 'Internal: warn where no sidecar is there to carry out a run.';
+REVOKE ALL ON FUNCTION connector._warn_no_sidecar() FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION connector.run(name text, if_active text DEFAULT 'skip')
 RETURNS uuid
@@ -100,10 +118,7 @@ BEGIN
         RAISE WARNING 'this database is a copy of the one whose schedules run; this run reads the same topic as the original does'
             USING ERRCODE = 'KC003', HINT = 'Schedules are held here. If this database is to work by itself: SELECT connector.adopt();';
     END IF;
-    IF NOT EXISTS (SELECT FROM connector._sidecar AS s WHERE s.last_seen_at > clock_timestamp() - interval '15 seconds') THEN
-        RAISE WARNING 'no sidecar has been seen for 15 seconds: the run is queued and starts when one comes'
-            USING ERRCODE = 'KC002', HINT = 'Start one with "highwater serve" and look at: SELECT * FROM connector.sidecars;';
-    END IF;
+    PERFORM connector._warn_no_sidecar();
     RETURN v_run;
 END
 $fn$;

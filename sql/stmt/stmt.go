@@ -43,6 +43,7 @@ func All() map[string]string {
 		"fire_schedules": FireSchedules, "resign": Resign,
 	}
 	maps.Copy(all, landing())
+	maps.Copy(all, retries())
 	maps.Copy(all, secrets())
 	return all
 }
