@@ -48,13 +48,13 @@ func TestTraceSaysWhereAMessageWent(t *testing.T) {
 		t.Errorf("before the first run: %+v", got)
 	}
 	lost := func(n int64) *int64 { return &n }
-	first, second := s.run("skip"), uuid.UUID{}
+	first := s.run("skip")
 	w.read(first, span{Start: 10, Target: 110, LostFrom: lost(0), LostTo: lost(9)}, advance{From: 10, To: 110, Written: 98, DeadLetters: 1, NoRecord: 1})
 	s.rows(first, 0, 10, 107)
 	s.must(`INSERT INTO connector._dlq (tenant_id, connector_id, connector, run_id, reason, message, payload, topic, partition, "offset")
 		SELECT r.tenant_id, r.connector_id, r.connector, r.run_id, 'MalformedSource', 'acme.partners:0:108:108 — no JSON', '{}', 'acme.partners', 0, 108
 		FROM connector._run AS r WHERE r.run_id = $1`, first)
-	second = s.run("skip")
+	second := s.run("skip")
 	w.read(second, span{Start: 110, Target: 120}, advance{From: 110, To: 120, Written: 4, Duplicates: 3, Filtered: 3})
 	s.rows(second, 0, 110, 113)
 	for _, c := range []struct {
