@@ -43,6 +43,8 @@ INSERT INTO statement (call) VALUES
     ($$SELECT connector.dlq_discard(ids => '{}')$$),
     ($$SELECT connector.dlq_replayed(id => '00000000-0000-0000-0000-000000000000')$$),
     ($$SELECT connector.dlq_replayed(ids => '{}')$$),
+    ($$SELECT connector.dlq_retry(id => '00000000-0000-0000-0000-000000000000')$$),
+    ($$SELECT connector.dlq_retry(ids => '{}')$$),
     ($$SELECT connector.verify()$$),
     ($$SELECT connector.trace('acme-partners', 0, 17)$$),
     ($$SELECT connector.cron_next('* * * * *', now())$$),
