@@ -102,7 +102,13 @@ func onFake(t *testing.T) *fixture {
 // and the broker holds no group and no topic that the test did not make.
 func newFixture(t *testing.T, addr string) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, url: harness.Database(t), brokers: addr, prefix: prefix(t), topics: map[string]bool{}, lookup: func(string) (string, bool) { return "", false }}
+	return newFixtureIn(t, harness.Database(t), addr)
+}
+
+// newFixtureIn is newFixture in a database of the caller's.
+func newFixtureIn(t *testing.T, url, addr string) *fixture {
+	t.Helper()
+	f := &fixture{TB: t, url: url, brokers: addr, prefix: prefix(t), topics: map[string]bool{}, lookup: func(string) (string, bool) { return "", false }}
 	f.pool = harness.Pool(t, f.url)
 	f.connect()
 	t.Cleanup(func() { f.kafka.Close() })

@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,13 +22,14 @@ import (
 	"highwater/tests/harness"
 )
 
-// childEnv makes the test binary a sidecar: its value is "step@n", the failpoint at which the n-th call kills the
-// process, or "-" for a sidecar that lives.
+// childEnv makes the test binary a sidecar. Its value is "step@n", the failpoint at which the n-th call kills the process,
+// "stop:step@n" for one at which the process is paused until somebody continues it, or "-" for a sidecar that just lives.
 const childEnv = "HIGHWATER_E2E_CHILD"
 
 // child serves the database of HIGHWATER_DATABASE_URL until it is killed.
 func child() {
-	step, nth, _ := strings.Cut(os.Getenv(childEnv), "@")
+	at, paused := strings.CutPrefix(os.Getenv(childEnv), "stop:")
+	step, nth, _ := strings.Cut(at, "@")
 	n, _ := strconv.Atoi(nth)
 	var calls atomic.Int64
 	ctx := context.Background()
@@ -34,7 +37,12 @@ func child() {
 		Config: config.Config{DatabaseURL: os.Getenv("HIGHWATER_DATABASE_URL"), MaxRuns: 2, MemoryMiB: 256, NoMigrate: true},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Failpoint: func(at string) {
-			if at == step && calls.Add(1) == int64(n) {
+			switch {
+			case at != step || calls.Add(1) != int64(n):
+			case paused:
+				_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+				<-time.After(stopSettle)
+			default:
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {} // the signal is on its way; this step must not be left
 			}
@@ -44,28 +52,74 @@ func child() {
 	os.Exit(1)
 }
 
-// startChild starts a sidecar process and gives a channel that closes when it has ended.
+// stopSettle outlasts the moment that a stop takes to reach every thread. A process that was stopped finds it over.
+const stopSettle = 100 * time.Millisecond
+
+// process is a sidecar in a process of its own.
+type process struct {
+	*os.Process
+	ended chan struct{} // closed when it has ended
+	state *os.ProcessState
+	log   *transcript
+}
+
+// transcript is what a process has written.
+type transcript struct {
+	mu   sync.Mutex
+	text strings.Builder
+	also io.Writer
+}
+
+func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text.Write(p)
+	return t.also.Write(p)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// startChild starts a sidecar process, see [childEnv], and gives a channel that closes when it has ended.
 func (f *fixture) startChild(at string) (pid int, ended <-chan struct{}) {
 	f.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+at, "HIGHWATER_DATABASE_URL="+f.url)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p := f.startSidecar(at)
+	return p.Pid, p.ended
+}
+
+// startSidecar is startChild for a test that looks at what the process writes, or signals it.
+func (f *fixture) startSidecar(at string) *process {
+	f.Helper()
+	return f.startProcess(exec.Command(os.Args[0]), childEnv+"="+at)
+}
+
+// startProcess starts a program on the fixture's database; it ends with the test at the latest.
+func (f *fixture) startProcess(cmd *exec.Cmd, environ ...string) *process {
+	f.Helper()
+	p := &process{ended: make(chan struct{}), log: &transcript{also: io.Discard}}
 	if testing.Verbose() {
-		cmd.Stderr = f.Output()
+		p.log.also = f.Output()
 	}
+	cmd.Env = append(append(os.Environ(), "HIGHWATER_DATABASE_URL="+f.url), environ...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = p.log
 	if err := cmd.Start(); err != nil {
 		f.Fatal(err)
 	}
-	done := make(chan struct{})
+	p.Process = cmd.Process
 	go func() {
 		_ = cmd.Wait()
-		close(done)
+		p.state = cmd.ProcessState
+		close(p.ended)
 	}()
 	f.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-done
+		_ = p.Kill()
+		<-p.ended
 	})
-	return cmd.Process.Pid, done
+	return p
 }
 
 // kill is one place to die at: the nth call of a failpoint. again: the topic was read before, so every row is a duplicate.
