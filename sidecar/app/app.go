@@ -121,7 +121,7 @@ func (s *Sidecar) start(ctx context.Context) error {
 	s.name = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
 	st := store.New(s.pool, s.name)
 	s.warnOfPower(ctx)
-	s.keys = &keyring{path: s.o.Config.KeyFile, store: st, log: s.o.Logger}
+	s.keys = &keyring{path: s.o.Config.KeyFile, named: s.o.Config.KeyFileNamed, store: st, log: s.o.Logger}
 	if err := s.keys.start(ctx); err != nil {
 		return err
 	}

@@ -74,9 +74,6 @@ func serve(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if cfg.KeyFile == "" {
-		return errNoKeyFile()
-	}
 	return Serve(ctx, Options{Config: cfg, Environ: c.lookup, Logger: cfg.Logger(c.err)})
 }
 

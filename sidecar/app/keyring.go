@@ -19,6 +19,7 @@ const keyTries = 3
 // keyring holds the private key that opens this database's secrets. It is safe for concurrent use.
 type keyring struct {
 	path  string // of the key file; empty: no key, and nothing opens
+	named bool   // somebody chose the path
 	store *store.Store
 	log   *slog.Logger
 
@@ -103,6 +104,10 @@ func (k *keyring) first(ctx context.Context) (bool, error) {
 	switch {
 	case errors.Is(file, fs.ErrExist):
 		return false, nil
+	case file != nil && !k.named:
+		// Whoever uses no secrets needs no key, and a service without a home of its own should still serve.
+		k.log.Warn("the key file cannot be made, so this database has no registry of secrets yet; name a place for it with HIGHWATER_KEY_FILE", "file", k.path, "error", file)
+		return true, nil
 	case file != nil:
 		return false, &Error{Exit: ExitConfiguration, Err: fmt.Errorf("%w; name a place for it with -key-file or HIGHWATER_KEY_FILE", file)}
 	case err != nil:

@@ -113,9 +113,6 @@ func reseal(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if cfg.KeyFile == "" {
-		return errNoKeyFile()
-	}
 	pool, err := openPool(ctx, cfg)
 	if err != nil {
 		return err
@@ -176,10 +173,6 @@ func (k *keyring) rotate(ctx context.Context, row store.SealKey) (int, *seal.Key
 		return 0, nil, &Error{Exit: ExitConfiguration, Err: fmt.Errorf("the database has the new key, and it lies in %s: %w", seal.Next(k.path), err)}
 	}
 	return n, next, nil
-}
-
-func errNoKeyFile() error {
-	return &Error{Exit: ExitConfiguration, Err: errors.New("there is no home folder for the key file; name a place with -key-file or HIGHWATER_KEY_FILE")}
 }
 
 // openPool opens a pool for one command.

@@ -38,6 +38,7 @@ type Config struct {
 	DatabaseURL  string // connection string; empty: the libpq variables decide
 	HTTPAddr     string // host:port of health and metrics; empty: none
 	KeyFile      string // private key for secrets; empty: secrets of the registry cannot be opened
+	KeyFileNamed bool   // somebody chose KeyFile: a place that cannot be written to is then a fault, not a warning
 	MaxRuns      int    // runs at once
 	MemoryMiB    int    // what the process may use, in MiB
 	AllowedHosts []string
@@ -56,7 +57,7 @@ func Settings() []Setting {
 	return []Setting{
 		{"database-url", "HIGHWATER_DATABASE_URL", "connection string", "DATABASE_URL, else the libpq variables", "", "the database to serve"},
 		{"http-addr", "HIGHWATER_HTTP_ADDR", "host:port", HTTPAddrDefault, "", "where /healthz, /readyz and /metrics answer; empty turns them off"},
-		{"key-file", "HIGHWATER_KEY_FILE", "path", "`highwater/key.asc` in `$XDG_CONFIG_HOME`, else in `~/.config`", "mode 0600 or 0640", "the private key that opens secrets; the first sidecar of a database makes it"},
+		{"key-file", "HIGHWATER_KEY_FILE", "path", "`highwater/key.asc` in `$XDG_CONFIG_HOME`, else in `~/.config`, else in `/var/lib`", "mode 0600 or 0640", "the private key that opens secrets; the first sidecar of a database makes it"},
 		{"max-runs", "HIGHWATER_MAX_RUNS", "runs", strconv.Itoa(MaxRunsDefault), fmt.Sprintf("1..%d", MaxRunsLimit), "runs at once in this sidecar"},
 		{"memory-mib", "HIGHWATER_MEMORY_MIB", "MiB", strconv.Itoa(MemoryMiBDefault), fmt.Sprintf("%d..%d", MemoryMiBMin, MemoryMiBLimit), "what the process may use; bounds what is read ahead"},
 		{"log-level", "HIGHWATER_LOG_LEVEL", "level", "info", "debug, info, warn, error", "least level that is logged"},
@@ -114,7 +115,7 @@ func fill(get, lookup func(string) (string, bool), noMigrate bool) (Config, erro
 	}
 	c.KeyFile = defaultKeyFile(lookup)
 	if v, ok := get("key-file"); ok && v != "" {
-		c.KeyFile = v
+		c.KeyFile, c.KeyFileNamed = v, true
 	}
 	if err := whole(get, "max-runs", 1, MaxRunsLimit, &c.MaxRuns); err != nil {
 		return Config{}, err
@@ -136,7 +137,10 @@ func fill(get, lookup func(string) (string, bool), noMigrate bool) (Config, erro
 	return c, nil
 }
 
-// defaultKeyFile is where the key lies when nobody says; nowhere for a user without a home.
+// homelessKeyFile is where the key of a user without a home lies.
+const homelessKeyFile = "/var/lib/highwater/key.asc"
+
+// defaultKeyFile is where the key lies when nobody says.
 func defaultKeyFile(lookup func(string) (string, bool)) string {
 	if dir, ok := lookup("XDG_CONFIG_HOME"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "highwater", "key.asc")
@@ -144,7 +148,7 @@ func defaultKeyFile(lookup func(string) (string, bool)) string {
 	if home, ok := lookup("HOME"); ok && filepath.IsAbs(home) {
 		return filepath.Join(home, ".config", "highwater", "key.asc")
 	}
-	return ""
+	return homelessKeyFile
 }
 
 func checkAddr(addr string) error {

@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{"the key lies in the user's configuration", nil, map[string]string{"HOME": "/home/x"}, func(c Config) bool { return c.KeyFile == "/home/x/.config/highwater/key.asc" }, ""},
 		{"wherever that is", nil, map[string]string{"HOME": "/home/x", "XDG_CONFIG_HOME": "/etc/x"}, func(c Config) bool { return c.KeyFile == "/etc/x/highwater/key.asc" }, ""},
 		{"or where one says", []string{"-key-file", "/k"}, map[string]string{"HOME": "/home/x"}, func(c Config) bool { return c.KeyFile == "/k" }, ""},
-		{"or nowhere", nil, nil, func(c Config) bool { return c.KeyFile == "" }, ""},
+		{"or in the system's own place, for a user without a home", nil, nil, func(c Config) bool { return c.KeyFile == "/var/lib/highwater/key.asc" && !c.KeyFileNamed }, ""},
 		{"too many runs", []string{"-max-runs", "65"}, nil, nil, "1..64"},
 		{"runs that are no number", nil, map[string]string{"HIGHWATER_MAX_RUNS": "many"}, nil, "max-runs"},
 		{"too little memory", []string{"-memory-mib", "12"}, nil, nil, "128.."},
