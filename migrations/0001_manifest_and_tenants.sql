@@ -12,13 +12,30 @@ COMMENT ON COLUMN connector.tenant_roles.role IS 'Name of the login role.';
 COMMENT ON COLUMN connector.tenant_roles.tenant_id IS 'The tenant whose connectors and rows this role sees.';
 
 CREATE TABLE connector.scope_roles (
-    scope text NOT NULL,
-    role  text NOT NULL,
-    PRIMARY KEY (scope, role)
+    scope     text NOT NULL,
+    role      text NOT NULL,
+    tenant_id bigint NOT NULL,
+    PRIMARY KEY (tenant_id, scope, role)
 );
-COMMENT ON TABLE connector.scope_roles IS 'Which database role may read the tables of connectors that declare a scope.';
+COMMENT ON TABLE connector.scope_roles IS 'Which database role may read the tables of connectors that declare a scope: SELECT is granted, and revoked when the row goes.';
 COMMENT ON COLUMN connector.scope_roles.scope IS 'A scope as written in connector.manifest.scopes.';
-COMMENT ON COLUMN connector.scope_roles.role IS 'The role that is granted SELECT.';
+COMMENT ON COLUMN connector.scope_roles.role IS 'The role that is granted SELECT; it must exist.';
+COMMENT ON COLUMN connector.scope_roles.tenant_id IS 'The tenant whose connectors it is about; default connector.current_tenant(), else 1.';
+
+CREATE TABLE connector._scope_grant (
+    connector_id uuid NOT NULL,
+    role         text NOT NULL,
+    table_name   text NOT NULL,
+    PRIMARY KEY (connector_id, role)
+);
+COMMENT ON TABLE connector._scope_grant IS 'SELECT on connector tables as scopes granted it; a grant that somebody made by hand is not in here and is never revoked.';
+
+CREATE TABLE connector._scope_reach (
+    role         text PRIMARY KEY,
+    schema_usage boolean NOT NULL,
+    card_execute boolean NOT NULL
+);
+COMMENT ON TABLE connector._scope_reach IS 'Roles that a scope names, and what they were granted beside tables: USAGE on the schema, EXECUTE on connector.card.';
 
 CREATE TABLE connector.manifest (
     name           text PRIMARY KEY,
@@ -48,3 +65,7 @@ ALTER TABLE connector.manifest ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant_isolation ON connector.manifest
     USING (tenant_id = (SELECT connector.current_tenant()))
     WITH CHECK (tenant_id = (SELECT connector.current_tenant()));
+
+-- By tenant, so that an operator of one cannot open another's tables by naming its scope.
+ALTER TABLE connector.scope_roles ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant_isolation ON connector.scope_roles USING (tenant_id = (SELECT connector.current_tenant()));

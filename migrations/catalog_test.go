@@ -42,11 +42,11 @@ var rules = []rule{
 		SELECT c.oid::regclass::text || ' ' || x.privilege_type
 		FROM pg_class AS c CROSS JOIN aclexplode(c.relacl) AS x
 		WHERE c.relnamespace = 'connector'::regnamespace AND pg_get_userbyid(x.grantee) = 'highwater_reader' AND x.privilege_type <> 'SELECT'`},
-	{"an operator reads, and writes the manifest only", `
+	{"an operator reads, and writes the manifest and the roles of scopes only", `
 		SELECT c.oid::regclass::text || ' ' || x.privilege_type
 		FROM pg_class AS c CROSS JOIN aclexplode(c.relacl) AS x
 		WHERE c.relnamespace = 'connector'::regnamespace AND pg_get_userbyid(x.grantee) = 'highwater_operator' AND x.privilege_type <> 'SELECT'
-			AND NOT (c.relname = 'manifest' AND x.privilege_type IN ('INSERT', 'UPDATE', 'DELETE'))`},
+			AND NOT (c.relname IN ('manifest', 'scope_roles') AND x.privilege_type IN ('INSERT', 'UPDATE', 'DELETE'))`},
 	{"nobody else has a right on a relation, and nobody may pass one on", `
 		SELECT c.oid::regclass::text || ' ' || x.privilege_type || ' to ' || x.grantee
 		FROM pg_class AS c CROSS JOIN aclexplode(c.relacl) AS x

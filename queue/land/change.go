@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"highwater/sql/stmt"
 	"highwater/sql/table"
 )
 
@@ -49,6 +50,9 @@ func (a *attempt) make(ctx context.Context) error {
 	}
 	if err != nil {
 		return err //nolint:wrapcheck // table names the table
+	}
+	if _, err := a.conn.Exec(ctx, stmt.TableScopes, a.run.ConnectorID); err != nil {
+		return fmt.Errorf("granting table %s to the roles of its scopes: %w", table.Quoted(a.run.Table), err)
 	}
 	a.shape, a.landed.NewColumns = shape, a.c.Alters
 	a.landed.Said = append(a.landed.Said, fmt.Sprintf("made table %s with the columns %s", table.Quoted(a.run.Table), listed(a.c.Alters)))

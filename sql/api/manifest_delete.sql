@@ -19,6 +19,7 @@ DECLARE
 BEGIN
     SELECT e.* INTO v_held FROM connector._endpoint AS e WHERE e.connector_id = OLD.connector_id FOR UPDATE;
     PERFORM FROM connector._cursor AS c WHERE c.connector_id = OLD.connector_id ORDER BY c.partition FOR UPDATE;
+    PERFORM connector._revoke_scopes(v_held);
     IF v_held.table_made THEN
         v_dropped := connector._drop_table(OLD.name, v_held.table_name);
     END IF;

@@ -55,11 +55,12 @@ SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector._detach_table(name, connector_id, tenant_id, new_table)
 --   Points a connector at another table. The one it wrote until now keeps its rows and belongs to no connector any more.
--- Touches: connector._endpoint (update), connector._column (delete), connector._audit.
+-- Touches: connector._endpoint (update), connector._column (delete), connector._scope_grant, connector._audit.
 DECLARE
     v_held connector._endpoint;
 BEGIN
     SELECT e.* INTO v_held FROM connector._endpoint AS e WHERE e.connector_id = _detach_table.connector_id FOR UPDATE;
+    PERFORM connector._revoke_scopes(v_held);
     UPDATE connector._endpoint AS e
     SET table_name = _detach_table.new_table, table_made = false, data_as_of = NULL
     WHERE e.connector_id = _detach_table.connector_id;

@@ -28,8 +28,10 @@ BEGIN
             USING ERRCODE = 'KC010', HINT = 'Internal: another sidecar holds the run now; see connector.runs.';
     END IF;
 
-    -- The sidecar's clock said when, ours says that it was after the run's start and is past: data_as_of rests on it.
-    SELECT greatest(least((plan ->> 'measured_at')::timestamptz, clock_timestamp()), r.started_at) INTO v_measured
+    -- The sidecar's clock said when. Where ours says that this was before the run's start or is yet to come, that clock is off,
+    -- and the start is what certainly was before the measurement: data_as_of must never be later than it.
+    SELECT CASE WHEN (plan ->> 'measured_at')::timestamptz BETWEEN r.started_at AND clock_timestamp()
+        THEN (plan ->> 'measured_at')::timestamptz ELSE r.started_at END INTO v_measured
     FROM connector._run AS r
     WHERE r.run_id = _save_plan.run_id;
 

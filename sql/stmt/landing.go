@@ -32,6 +32,8 @@ var (
 	TableWasMade string
 	//go:embed table_grants.sql
 	TableGrants string
+	//go:embed table_scopes.sql
+	TableScopes string
 )
 
 // landing gives this file's statements by their files' names.
@@ -40,5 +42,6 @@ func landing() map[string]string {
 		"land_settings": LandSettings, "land_lock": LandLock, "land_ids": LandIDs, "land_id_list": LandIDList, "land_letters": LandLetters,
 		"land_advance": LandAdvance, "table_read": TableRead, "table_check": TableCheck, "table_rows": TableRows, "table_added": TableAdded,
 		"table_widened": TableWidened, "table_made": TableMade, "table_was_made": TableWasMade, "table_grants": TableGrants,
+		"table_scopes": TableScopes,
 	}
 }

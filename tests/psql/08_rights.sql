@@ -52,6 +52,7 @@ INSERT INTO statement (call) VALUES
     ($$SELECT connector.adopt()$$),
     ($$SELECT connector.secret_set('ACME_KAFKA_PW', 'never in a statement')$$),
     ($$SELECT connector.secret_drop('ACME_KAFKA_PW')$$),
+    ($$SELECT connector.card('billing')$$),
     ($$SELECT connector.seal_key()$$);
 
 SELECT regexp_replace(regexp_replace(s.call, '[0-9a-f]{8}-[0-9a-f-]{27}', '<id>'), '^(.{60}).{4,}$', '\1 …') AS statement,
