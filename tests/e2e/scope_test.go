@@ -37,7 +37,7 @@ func TestAReaderFindsEverythingUpToTheMomentItIsTold(t *testing.T) {
 				}
 				var recs []*kgo.Record
 				for _, v := range partners(n, batch) {
-					recs = append(recs, &kgo.Record{Topic: topic, Partition: int32(n / batch % 2), Value: []byte(v)}) //nolint:gosec // 0 or 1
+					recs = append(recs, &kgo.Record{Topic: topic, Partition: int32(n / batch % 2), Value: []byte(v)})
 				}
 				if f.kafka.ProduceSync(ctx, recs...).FirstErr() == nil {
 					book.add(n + batch)
