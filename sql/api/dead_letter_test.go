@@ -57,3 +57,18 @@ func TestLettersOfAnotherTenantAreUnknown(t *testing.T) {
 		t.Error("another tenant closed it")
 	}
 }
+
+// In psql an id is a bare literal; between uuid and uuid[] PostgreSQL could not choose.
+func TestALetterIsNamedByABareLiteral(t *testing.T) {
+	s, _ := stage(t)
+	ids := letters(t, s, s.run("skip"), 3)
+	for _, call := range []string{"dlq_discard", "dlq_replayed"} {
+		if !get[bool](s, "SELECT connector."+call+"('"+ids[0].String()+"')") {
+			t.Errorf("%s closed nothing", call)
+		}
+		ids = ids[1:]
+		s.fails("22023", "SELECT connector."+call+"('seven')")
+	}
+	s.fails("22023", "SELECT connector.dlq_retry('seven')")
+	s.fails("55000", "SELECT connector.dlq_retry('"+ids[0].String()+"')") // it keeps no bytes
+}
