@@ -320,10 +320,10 @@ func TestTombstonesNameTheDeletedKey(t *testing.T) {
 
 func TestALargeRecordWithoutItsBytes(t *testing.T) {
 	b := New(Options{MaxMessageBytes: 32 << 20})
-	b.Add(kafka.Batch{Partition: 1, From: 5, Next: 6, Epoch: 1, Records: []kafka.Record{{Offset: 5, Key: []byte("k"), TooLarge: 40_000_000}}})
+	b.Add(kafka.Batch{Partition: 1, From: 5, Next: 6, Epoch: 1, Records: []kafka.Record{{Offset: 5, Key: []byte("k"), TooLarge: 40_000_000, Value: []byte("{")}}})
 	c := cut(t, b, nil)
 	compare(t, shown(c), "1:5 TooLarge: the value has 40000000 bytes, and max_message_bytes is 33554432")
-	if c.Letters[0].Tombstone {
-		t.Error("a large value is no tombstone")
+	if l := c.Letters[0]; l.Tombstone || l.Size != 40_000_000 || string(l.Raw.Value) != "{" {
+		t.Errorf("the letter of a large value: %+v", l)
 	}
 }

@@ -198,7 +198,7 @@ func (b *Builder) set(m *message, v verdict) {
 	case letter:
 		b.draft.chunk.Letters = append(b.draft.chunk.Letters, land.Letter{
 			Partition: m.partition, Offset: m.record.Offset, Reason: v.reason, Message: v.why, Raw: source(m.record),
-			Tombstone: m.record.Value == nil && m.record.TooLarge == 0,
+			Tombstone: m.record.Value == nil && m.record.TooLarge == 0, Size: m.record.TooLarge,
 		})
 	case row:
 		b.row(m, v.form)

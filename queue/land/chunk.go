@@ -83,6 +83,7 @@ type Letter struct {
 	Message   string // why, without coordinates; printable
 	SQLState  string // only for Refused
 	Raw       Source
+	Size      int // bytes of a value of which Raw may hold only the beginning; else 0
 	Tombstone bool
 }
 

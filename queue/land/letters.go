@@ -91,8 +91,7 @@ func (l *letterColumns) add(topic string, letter *Letter) error {
 		return err
 	}
 	raw := letter.Raw.Value
-	unread := raw == nil && letter.Reason == "TooLarge" // the reader hands such a value on without its bytes
-	if letter.Tombstone || unread || len(raw) > rawMax {
+	if letter.Tombstone || letter.Size > len(raw) || len(raw) > rawMax {
 		raw = nil
 	} else if raw == nil {
 		raw = []byte{} // a value of no bytes is a value

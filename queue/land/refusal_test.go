@@ -232,7 +232,8 @@ func TestADeadLetterKeepsItsMessageWhateverTheBytes(t *testing.T) {
 	b := setup(t, Options{})
 	long := strings.Repeat("é", 9000)
 	c := b.chunk(0, nil, nil)
-	c.Advances[0].To = 7
+	c.Advances[0].To = 9
+	sizes := map[int]int{7: 40_000_000, 8: 5}
 	for i, raw := range []Source{
 		{Key: []byte("clé"), Value: []byte(`{"a":"\u0000"}`), Headers: []Header{{Key: "h", Value: []byte("v")}, {Key: "h", Value: nil}, {Key: "b\x00", Value: []byte{0xff, 0}}}},
 		{Key: []byte{0xff}, Value: []byte{0xff, 0xfe}},
@@ -241,8 +242,10 @@ func TestADeadLetterKeepsItsMessageWhateverTheBytes(t *testing.T) {
 		{Value: []byte{}},
 		{Key: []byte("gone")},
 		{Value: []byte(strings.Repeat("x", 1<<20+1))},
+		{Value: []byte(strings.Repeat("y", 1<<20))}, // the beginning of one that is too large
+		{Value: []byte("whole")},
 	} {
-		c.Letters = append(c.Letters, Letter{Partition: 0, Offset: int64(i), Reason: "MalformedSource", Message: "bad \x00\xff\n" + strings.Repeat("long ", 200), Raw: raw, Tombstone: i == 5})
+		c.Letters = append(c.Letters, Letter{Partition: 0, Offset: int64(i), Reason: "MalformedSource", Message: "bad \x00\xff\n" + strings.Repeat("long ", 200), Raw: raw, Size: sizes[i], Tombstone: i == 5})
 	}
 	b.must(c)
 	for offset, want := range []string{
@@ -253,6 +256,8 @@ func TestADeadLetterKeepsItsMessageWhateverTheBytes(t *testing.T) {
 		"||||0",
 		"gone|none||null",
 		"|" + strings.Repeat("x", 8192) + "|||null",
+		"|" + strings.Repeat("y", 8192) + "|||null",
+		"|whole|||5",
 	} {
 		got := one[string](b, `SELECT concat(key, '|', coalesce(payload->'raw'->>0, 'none'), '|', payload->>'encoding', '|', headers, CASE WHEN "offset" = 5 THEN '' ELSE '|' END, coalesce(length(raw)::text, 'null'))
 			FROM connector._dlq WHERE "offset" = $1`, offset)

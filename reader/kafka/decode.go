@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -19,6 +20,8 @@ const (
 	pieceRecords = 8192
 	pieceBytes   = 1 << 20
 	recordBytes  = int64(unsafe.Sizeof(Record{}))
+	// tooLargeKept is what is handed on of a value above the largest size: as much as a dead letter keeps.
+	tooLargeKept = 1 << 20
 )
 
 // answer is one partition's share of a fetch answer, or a stretch that was proved empty.
@@ -180,7 +183,8 @@ func (d *decoder) add(ctx context.Context, r Record, epoch int32) bool {
 		r.Timestamp = -1
 	}
 	if len(r.Value) > d.valueMax {
-		r.TooLarge, r.Value = len(r.Value), nil
+		// A copy, so that the few bytes that a dead letter keeps do not hold the whole buffer.
+		r.TooLarge, r.Value = len(r.Value), bytes.Clone(r.Value[:min(len(r.Value), tooLargeKept)])
 	}
 	if d.out.Records == nil {
 		d.out.Records = make([]Record, 0, min(max(d.left, 0)+1, pieceRecords))

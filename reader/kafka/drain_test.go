@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -145,14 +146,15 @@ func TestSlowReceiverIsNoStalledBroker(t *testing.T) {
 
 func TestRecordsAsTheyWere(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 1)
-	p := b.producer()
+	b := setup(t, 1, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "20000000"}))
+	p := b.producer(kgo.ProducerBatchMaxBytes(16 << 20))
 	at := time.UnixMilli(1_700_000_000_123)
 	rs := []*kgo.Record{
 		{Key: nil, Value: nil, Timestamp: at},
 		{Key: []byte{}, Value: []byte{}, Timestamp: at},
 		{Key: []byte("k"), Value: []byte("v"), Timestamp: at, Headers: []kgo.RecordHeader{{Key: "h", Value: []byte("1")}, {Key: "h", Value: []byte("2")}, {Key: "", Value: nil}}},
 		{Key: []byte("k"), Value: bytes.Repeat([]byte("v"), 2000), Timestamp: at},
+		{Key: []byte("l"), Value: bytes.Repeat([]byte("0123456789abcdef"), 3<<16), Timestamp: at},
 	}
 	if err := p.ProduceSync(t.Context(), rs...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -169,7 +171,10 @@ func TestRecordsAsTheyWere(t *testing.T) {
 	if h := got[2].Headers; len(h) != 3 || h[0].Key != "h" || string(h[1].Value) != "2" || h[2].Value != nil {
 		t.Errorf("headers %+v", h)
 	}
-	if got[3].TooLarge != 2000 || got[3].Value != nil || string(got[3].Key) != "k" {
+	if got[3].TooLarge != 2000 || !bytes.Equal(got[3].Value, rs[3].Value) || string(got[3].Key) != "k" {
 		t.Errorf("a value above the limit: %d bytes told, %d handed on", got[3].TooLarge, len(got[3].Value))
+	}
+	if got[4].TooLarge != 3<<20 || !bytes.Equal(got[4].Value, rs[4].Value[:1<<20]) || string(got[4].Key) != "l" {
+		t.Errorf("a value of 3 MiB: %d bytes told, %d handed on", got[4].TooLarge, len(got[4].Value))
 	}
 }

@@ -35,7 +35,7 @@ type Options struct {
 	PollTimeout     time.Duration // silence after which an end is to be proved
 	StallTimeout    time.Duration // silence after which a partition is given up as not proved
 	MetadataTimeout time.Duration // the one wait for a broker that does not answer; at most 45 s
-	MaxMessageBytes int           // values above it are handed on without bytes, Record.TooLarge set
+	MaxMessageBytes int           // of values above it at most the first MiB is handed on, Record.TooLarge set
 	FetchBytes      int32         // most bytes of one fetch response; a larger single batch still comes whole
 	ReadBytes       int32         // most bytes of one response that are read at all; a batch above it cannot be read
 	BufferBytes     int64         // most bytes read ahead of the receiver
@@ -60,7 +60,7 @@ type Record struct {
 	Key       []byte
 	Value     []byte
 	Headers   []Header
-	TooLarge  int // bytes of a value above MaxMessageBytes, which is then not handed on; else 0
+	TooLarge  int // bytes of a value above MaxMessageBytes, of which Value holds the first MiB; else 0
 }
 
 // Header is one of a record's headers, in the record's order, repeats kept.

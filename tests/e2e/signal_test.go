@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"highwater/sidecar/app"
 )
 
@@ -106,4 +108,9 @@ func padded(from, n int) []string {
 		out[i] = fmt.Sprintf(`{"pad":"%x",%s`, noise, v[1:])
 	}
 	return out
+}
+
+// record is one record for partition 0.
+func record(topic, key string, value []byte, headers ...kgo.RecordHeader) *kgo.Record {
+	return &kgo.Record{Topic: topic, Key: []byte(key), Value: value, Headers: headers}
 }
