@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -222,8 +223,33 @@ func (f *fixture) sidecar(failpoint func(string)) *app.Sidecar {
 	return s
 }
 
+// sidecarRole is what a sidecar logs in as, with no more rights than an installation gives it (docs/privileges.md).
+const sidecarRole = "e2e_sidecar"
+
+// asSidecar gives the database's URL for the sidecar's role, which it makes if need be: roles are the whole server's.
+func (f *fixture) asSidecar() string {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, "DO $$ BEGIN CREATE ROLE "+sidecarRole+" LOGIN IN ROLE highwater_owner; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$")
+	if err != nil {
+		f.Fatal(err)
+	}
+	u, err := url.Parse(f.url)
+	if err != nil {
+		f.Fatal(err)
+	}
+	u.User = url.User(sidecarRole)
+	return u.String()
+}
+
 func (f *fixture) config(keyFile string) config.Config {
-	return config.Config{DatabaseURL: f.url, HTTPAddr: "127.0.0.1:0", KeyFile: keyFile, MaxRuns: 4, MemoryMiB: 256}
+	return config.Config{DatabaseURL: f.asSidecar(), HTTPAddr: "127.0.0.1:0", KeyFile: keyFile, MaxRuns: 4, MemoryMiB: 256}
 }
 
 // logger gives the sidecar's log to whoever wants it: the test, or a verbose run.

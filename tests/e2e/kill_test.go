@@ -103,7 +103,7 @@ func (f *fixture) startProcess(cmd *exec.Cmd, environ ...string) *process {
 	if testing.Verbose() {
 		p.log.also = f.Output()
 	}
-	cmd.Env = append(append(os.Environ(), "HIGHWATER_DATABASE_URL="+f.url), environ...)
+	cmd.Env = append(append(os.Environ(), "HIGHWATER_DATABASE_URL="+f.asSidecar()), environ...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = p.log
 	if err := cmd.Start(); err != nil {
