@@ -75,7 +75,7 @@ func apply(ctx context.Context, config *pgx.ConnConfig, o Options, numbered, rep
 }
 
 // settled is the configuration with the session's settings that the role or the database may have set otherwise: names are
-// those of the system, whatever search_path would find first, and no timeout for queries ends a long step.
+// those of the system, whatever search_path would find first, no timeout for queries ends a long step, and our files are UTF-8.
 func settled(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()
 	for name, value := range sessionSettings {
@@ -85,7 +85,7 @@ func settled(config *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 // sessionSettings hold for a runner's connections, and in the printed script.
-var sessionSettings = map[string]string{"search_path": "pg_catalog, pg_temp", "statement_timeout": "0"}
+var sessionSettings = map[string]string{"client_encoding": "UTF8", "search_path": "pg_catalog, pg_temp", "statement_timeout": "0"}
 
 // Check tells whether the database is at this program's version, without changing anything: nil, [ErrNewer], or what is
 // missing.

@@ -121,6 +121,26 @@ func TestATimeoutForQueriesIsNoneForMigrations(t *testing.T) {
 	}
 }
 
+// A database may ask its clients for another encoding than ours; what our files say comes in as it was written.
+func TestAnotherClientEncodingMakesNoOtherText(t *testing.T) {
+	for name, run := range map[string]func(url string) error{
+		"Apply":      func(url string) error { return migrations.Apply(t.Context(), config(t, url), migrations.Options{}) },
+		"the script": psql(t),
+	} {
+		url := harness.EmptyDatabase(t)
+		conn := connect(t, url)
+		do(t, conn, "ALTER DATABASE "+pgx.Identifier{conn.Config().Database}.Sanitize()+" SET client_encoding = 'LATIN1'")
+		if err := run(url); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var whole, broken int
+		err := conn.QueryRow(t.Context(), "SELECT count(*) FILTER (WHERE p.prosrc LIKE '%' || chr(8230) || '%'), count(*) FILTER (WHERE p.prosrc LIKE '%' || chr(226) || '%') FROM pg_proc AS p").Scan(&whole, &broken)
+		if err != nil || whole == 0 || broken > 0 {
+			t.Errorf("%s: an ellipsis is kept in %d functions and broken in %d, %v", name, whole, broken, err)
+		}
+	}
+}
+
 // Roles belong to the server, and a lock to one database: runners in two databases meet at the roles.
 func TestARoleThatSomebodyElseIsJustMakingIsTaken(t *testing.T) {
 	onEach(t, func(t *testing.T, server *postgres.Server) {

@@ -64,6 +64,9 @@ var sessionSettings = map[string]string{
 	"client_connection_check_interval":    "5s",
 	"bytea_output":                        "hex",
 	"extra_float_digits":                  "1",
+	"client_encoding":                     "UTF8", // else COPY would store every character that is not ASCII as another one
+	"quote_all_identifiers":               "off",  // the names of types are compared as they are written without it
+	"idle_session_timeout":                "0",    // an idle connection of the pool is no forgotten one
 }
 
 func poolConfig(c config.Config) (*pgxpool.Config, error) {

@@ -34,7 +34,8 @@ func TestAColumnThatPeopleChanged(t *testing.T) {
 			"CREATE TYPE public.mood AS ENUM ('ok'); ALTER TABLE @T ADD u uuid, ADD j jsonb, ADD i inet, ADD t timestamptz, ADD e public.mood, ADD d date",
 			[]string{`{"n":4,"u":"5b0ab9c2-2bd0-4a0c-9e5c-93e7a0b2a1aa","j":"x","i":"10.0.0.1/8","t":"2024-03-01T00:00:00Z","e":"ok","d":"2024-02-29"}`, `{"n":5,"u":"no uuid"}`},
 			1, "concat_ws(' ', u, j, i, t AT TIME ZONE 'UTC', e, d)", `5b0ab9c2-2bd0-4a0c-9e5c-93e7a0b2a1aa "x" 10.0.0.1/8 2024-03-01 00:00:00 ok 2024-02-29`,
-			[]string{"Refused", "22P02", "uuid", `"u"`}, "",
+			[]string{"Refused", "22P02", "uuid", `"u"`},
+			"",
 		},
 		{"added, with a default", "ALTER TABLE @T ADD state text DEFAULT 'new'", []string{`{"n":4}`, `{"n":5,"state":"seen"}`, `{"n":6,"state":null}`}, 3, "coalesce(state, 'NULL')", "new,seen,NULL", nil, ""},
 		{"added, not null, without a default", "ALTER TABLE @T ADD must text; UPDATE @T SET must = ''; ALTER TABLE @T ALTER must SET NOT NULL", []string{`{"n":4,"must":"x"}`, `{"n":5}`}, 1, "must", "x", []string{"Refused", "23502", `"must"`}, ""},
@@ -46,12 +47,18 @@ func TestAColumnThatPeopleChanged(t *testing.T) {
 		{"with a check", "ALTER TABLE @T ADD CONSTRAINT small CHECK (n < 100)", []string{`{"n":4,"s":"ok"}`, `{"n":4711,"s":"canary"}`}, 1, "n", "4", []string{"Refused", "23514", `"small"`}, ""},
 		{
 			"with a deferred constraint", "CREATE TABLE public.seven (n bigint PRIMARY KEY); INSERT INTO public.seven SELECT generate_series(1, 7); ALTER TABLE @T ADD CONSTRAINT known FOREIGN KEY (n) REFERENCES public.seven DEFERRABLE INITIALLY DEFERRED",
-			[]string{`{"n":7}`, `{"n":8}`}, 1, "n", "7", []string{"Refused", "23503", `"known"`}, "",
+			[]string{`{"n":7}`, `{"n":8}`},
+			1, "n", "7",
+			[]string{"Refused", "23503", `"known"`},
+			"",
 		},
 		{
 			"with a trigger that raises", `CREATE FUNCTION public.no_seven() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = 77 THEN RAISE EXCEPTION 'no 77s here' USING ERRCODE = 'AB123'; END IF; RETURN NEW; END $$;
 			CREATE TRIGGER judge BEFORE INSERT ON @T FOR EACH ROW EXECUTE FUNCTION public.no_seven()`,
-			[]string{`{"n":76}`, `{"n":77}`}, 1, "n", "76", []string{"Refused", "AB123", "no 77s here"}, "",
+			[]string{`{"n":76}`, `{"n":77}`},
+			1, "n", "76",
+			[]string{"Refused", "AB123", "no 77s here"},
+			"",
 		},
 		{"used by a view that forbids a widening", "CREATE VIEW public.w AS SELECT n FROM @T", []string{`{"n":4}`, `{"n":4.5}`}, 1, "n", "4", []string{"TypeConflict", `"n"`, "4.5", "view"}, ""},
 	} {
@@ -97,7 +104,9 @@ func TestATableThatPeopleTookAway(t *testing.T) {
 		{"a system column dropped", "ALTER TABLE @T DROP _source", "table_not_ours", []string{"@N", "_source"}, "ALTER TABLE @T ADD _source text"},
 		{
 			"with a trigger that swallows rows", "CREATE FUNCTION public.swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER gulp BEFORE INSERT ON @T FOR EACH ROW EXECUTE FUNCTION public.swallow()",
-			"rows_vanished", []string{"@N", "took 0 of the 2 rows", "trigger"}, "DROP TRIGGER gulp ON @T",
+			"rows_vanished",
+			[]string{"@N", "took 0 of the 2 rows", "trigger"},
+			"DROP TRIGGER gulp ON @T",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
