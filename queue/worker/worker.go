@@ -167,5 +167,9 @@ func (r *run) recovered(ctx context.Context) (end store.End, err error) {
 			return store.End{}, err
 		}
 	}
+	if ctx.Err() != nil {
+		// The queue ended the job, not the ledger the run: any role can send River a cancel. Whoever comes next goes on.
+		return store.End{}, errHandBack
+	}
 	return endOf(err, r.m.OnLost == "fail"), nil
 }

@@ -50,14 +50,15 @@ SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector.reset_cursor(name)
 --   Forgets every stored position of a connector, and with them which topic of which cluster they belonged to; its next run
---   starts at the manifest's start_position. The table keeps its rows.
+--   starts at the manifest's start_position. The table keeps its rows; one that somebody dropped is made anew.
 -- Returns: how many partitions were forgotten; 0 if nothing had been read.
 -- Errors:  P0002 no such connector; 55006 a run is active.
 -- Locks:   endpoint, cursor.
--- Touches: connector._endpoint (update), connector._cursor, connector._lag (delete), connector._audit.
+-- Touches: connector._endpoint (update), connector._cursor, connector._lag, connector._column (delete), connector._audit.
 DECLARE
     v_held   connector._endpoint := connector._hold_idle(name);
     v_forgot jsonb;
+    v_made   boolean;
 BEGIN
     WITH forgotten AS (
         DELETE FROM connector._cursor AS c WHERE c.connector_id = v_held.connector_id RETURNING c.partition, c.next_offset)
@@ -68,8 +69,13 @@ BEGIN
         topic = NULL,
         topic_id = NULL,
         seek_to = NULL,
-        poison_chunks = 0
-    WHERE e.connector_id = v_held.connector_id;
+        poison_chunks = 0,
+        table_made = e.table_made AND to_regclass(format('connector.%I', e.table_name)) IS NOT NULL
+    WHERE e.connector_id = v_held.connector_id
+    RETURNING e.table_made INTO v_made;
+    IF NOT v_made THEN
+        DELETE FROM connector._column AS h WHERE h.connector_id = v_held.connector_id;
+    END IF;
     PERFORM connector._audit('reset_cursor', v_held.connector, v_held.tenant_id,
         jsonb_build_object('topic', v_held.topic, 'topic_id', v_held.topic_id, 'cluster_id', v_held.cluster_id, 'offsets', v_forgot));
     RETURN (SELECT count(*) FROM jsonb_object_keys(v_forgot));
