@@ -103,3 +103,12 @@ func TestDescribeAndValidateReadOneTable(t *testing.T) {
 		}
 	}
 }
+
+// An operator is told what is wrong with a document, as the owner is.
+func TestAnOperatorSeesTheFindingsOfApply(t *testing.T) {
+	s, _ := stage(t)
+	op := as(t, s.Config().ConnString(), newRole(t, s, "highwater_operator"))
+	for _, document := range []string{`{}`, `{"kind": "Other", "spec": {}}`} {
+		op.fails("22023", "SELECT connector.apply($1::jsonb)", document)
+	}
+}

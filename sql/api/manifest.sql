@@ -3,6 +3,7 @@
 CREATE OR REPLACE FUNCTION connector._refuse(name text, findings jsonb)
 RETURNS void
 LANGUAGE plpgsql
+SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $fn$
 -- connector._refuse(name, findings)
@@ -33,7 +34,7 @@ END
 $fn$;
 COMMENT ON FUNCTION connector._refuse(text, jsonb) IS 'Internal: raise one error for all findings about a manifest.';
 REVOKE ALL ON FUNCTION connector._refuse(text, jsonb) FROM PUBLIC;
--- connector.apply runs with the operator's own rights; this only raises.
+-- connector.apply runs with the operator's own rights and calls this; with the owner's it may quote, and it only raises.
 GRANT EXECUTE ON FUNCTION connector._refuse(text, jsonb) TO highwater_operator;
 
 CREATE OR REPLACE FUNCTION connector._findings(declared connector.manifest)
